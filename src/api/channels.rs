@@ -456,6 +456,10 @@ pub struct HeardView {
     pub wakes: bool,
     /// Why it did not arrive.
     pub reason: Option<String>,
+    /// What became of the agent's turn on it, if that put nothing into the channel: `silent`, or
+    /// `acknowledged` where only the chair writes. Of recent messages.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub came_to: Option<String>,
 }
 
 /// The form of an export.

@@ -55,6 +55,12 @@ test("a person and an agent talk on a page that follows them", async (t) => {
   await page.locator(".ch-line", { hasText: "From elsewhere" }).waitFor();
   await page.locator(".ch-agent", { hasText: "answer 2 to you" }).waitFor();
   assert.equal(await box.inputValue(), "half a");
+  // Who cannot see it hears who has answered, and not what.
+  await page.locator("#ch-said", { hasText: /^robbo answered$/ }).waitFor({ state: "attached" });
+  await page.locator("h1").click();
+  await page.keyboard.press("r");
+  assert.equal(await box.evaluate((it) => it === document.activeElement), true);
+  assert.equal(await box.inputValue(), "half a");
   await page.getByRole("button", { name: "Pause" }).click();
   await page.locator(".ch-paused", { hasText: "Paused by a person." }).waitFor();
   assert.deepEqual(await findings(page), []);

@@ -6,11 +6,13 @@ mod manage;
 mod outside;
 mod page;
 mod promote;
+mod refusals;
 mod scripts;
 mod seating;
 pub(crate) mod seats;
 pub(crate) mod terminals;
 mod types;
+mod workshop;
 
 use std::collections::BTreeSet;
 

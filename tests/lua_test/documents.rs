@@ -25,7 +25,23 @@ fn every_example_of_the_document_passes() {
     }
     let summary = desk.run();
     all_pass(&summary);
-    assert_eq!((files, summary.tests.len()), (5, 23));
+    assert_eq!((files, summary.tests.len()), (7, 31));
+}
+
+/// The room that the script speaks in, of the document on channels.
+#[test]
+fn the_example_of_a_room_passes() {
+    let text = fs::read_to_string(repository().join("docs/channels.md")).unwrap();
+    let block = |from: &str| {
+        let rest = text.split(from).nth(1).unwrap_or_else(|| panic!("no {from}"));
+        rest.split("```").next().unwrap().to_owned()
+    };
+    let schedule = format!("wb.schedule \"standup\" {{{}", block("wb.schedule \"standup\" {"));
+    let desk = Desk::new(&(documented() + &schedule));
+    desk.write("tests/rooms.lua", &block("```lua test\n"));
+    let summary = desk.run();
+    all_pass(&summary);
+    assert_eq!(summary.tests.len(), 1);
 }
 
 #[test]

@@ -37,6 +37,9 @@
 ---@field view? string The persona view that it stores.
 ---@field topics wb.test.Topic[]|nil The topics that it opens.
 ---@field summary? string One sentence about the result.
+---@field complete any An instance of an inbox: the reply with which it completes (`wb-agent complete`).
+---@field fail? string An instance: why it has failed (`wb-agent fail`).
+---@field ask? wb.test.Request What it asks a person before it exits (`approval create --and-exit`): its job is then parked.
 ---@field exit? integer Its exit status, 0 by default.
 ---@field signal? integer The signal that ends it.
 ---@field stdout? string Its standard output, parsed as the engine's `reads` says.
@@ -52,6 +55,13 @@
 ---@field summary? string One sentence about the change.
 ---@field title? string The title of the topic to open, if it has none.
 
+---A request for a decision.
+---@class wb.test.Request
+---@field channel string The word under which it is filed.
+---@field title string What is to be decided.
+---@field payload any What is to be approved.
+---@field schema? table A JSON schema for the payload.
+
 ---A job that was run. A function given as the agent gets one that has not ended yet.
 ---@class wb.test.Job: wb.Job
 ---@field prompt string The prompt; empty if the agent was not started.
@@ -63,6 +73,9 @@
 ---@field message? string The last message that it wrote in its topic.
 ---@field view? string The view that it stored.
 ---@field topics wb.OpenedTopic[] The topics that it opened, oldest first.
+---@field reply any The reply that the sender of its message got.
+---@field failure? string Why the sender of its message got none.
+---@field approval_id? string What it is parked for; `t.approve` and `t.reject` decide it, and `t.next` runs what follows.
 ---@field effects wb.test.Effects Effects of handlers and `retry` from its start to its end.
 
 ---The text of an approval.
@@ -70,10 +83,13 @@
 ---@field subject? string The first line of the commit message.
 ---@field body? string The body of the commit message.
 ---@field text? string The text as edited by the person before approval.
+---@field payload any What an instance asked, as changed by the person.
+---@field note? string A word to the instance that asked.
 
 ---The outcome of a decision.
 ---@class wb.test.Decision: wb.test.Effects
----@field proposal wb.test.Revision The proposal after the decision.
+---@field proposal? wb.test.Revision The proposal after the decision.
+---@field approval? table What an instance asked, after the decision: `state`, `note` and what else it has.
 ---@field commit? wb.test.Commit The commit, for an approval.
 
 ---A proposal.
@@ -133,6 +149,63 @@
 ---@field text string The text.
 ---@field at string File and line.
 
+---A channel to make.
+---@class wb.test.Room
+---@field agents string[]|nil The personas of the agents in it.
+---@field type? string Its type; `workshop` by default.
+---@field about? string What it is about.
+---@field intent? string Its goal, if not its type's.
+---@field budget? table Its budget: `turns`, `tokens`, `cost_usd`.
+
+---A channel.
+---@class wb.test.Channel
+---@field slug string Its slug.
+---@field number integer Its number.
+---@field name string Its name.
+---@field type string Its type.
+
+---More about a message.
+---@class wb.test.Post
+---@field to? string The handle of the member whom it is for.
+---@field type? string `message`, `delegation` or `escalation`.
+
+---The outcome of `t.say`.
+---@class wb.test.Posted: wb.test.Effects
+---@field sequence integer The number of the message.
+---@field woken string[] The agents for whom something waits that wakes them, by handle, as they joined.
+---@field paused? string Why the channel is paused, such as `hops` or `budget`.
+
+---What an agent says.
+---@class wb.test.Answer
+---@field text? string Its final message.
+---@field post? string What it posts before (`wb-agent channel post`).
+---@field fail? string Why its engine failed.
+---@field interrupted? boolean Whether a person interrupts it.
+---@field tokens? integer How many tokens it used.
+---@field cost_usd? number What it cost.
+---@field takes? wb.Duration How long it works by the fake clock; 1s by default.
+
+---A turn. A function given as the answer gets `agent`, `channel` and `prompt`.
+---@class wb.test.Turn
+---@field agent string The agent.
+---@field channel string The slug of the channel.
+---@field prompt string What it was given.
+---@field state string `answered`, `silent`, `interrupted` or `failed`.
+---@field reason? string Why it failed.
+---@field text? string The answer as it stands in the channel.
+---@field sequence? integer The number of the answer.
+---@field woken string[] The agents for whom something waits that wakes them, by handle, as they joined.
+---@field paused? string Why the channel is paused, such as `hops` or `budget`.
+---@field effects wb.test.Effects Effects of handlers during the turn.
+
+---A message of a channel.
+---@class wb.test.Spoken
+---@field sequence integer Its number.
+---@field type string `message`, `system`, `delegation` or `escalation`.
+---@field from? string The handle of its author; nil for the program and the script.
+---@field text string Its text.
+---@field answers? integer The number of the message that it answers.
+
 ---@class wb.Test
 local t = {}
 
@@ -165,13 +238,13 @@ function t.topic(fields) end
 ---@param body string The text of the message.
 function t.message(topic, body) end
 
----Returns the prompt of a job; for an inbox, pass `{ payload = … }`.
+---Returns the prompt of a job; for an inbox, pass the message: `{ payload = … }`.
 ---@param kind string The name of a kind.
 ---@param inputs table<string, any>? Its inputs by name. A source is a path, created if it does not exist; a topic is what `t.topic` returned.
 ---@return string
 function t.render(kind, inputs) end
 
----Requests a job as a person would and runs it to completion with a fake agent, including every retry that `retry` asks for; returns the last attempt. Then calls the handlers.
+---Requests a job as a person would and runs it to completion with a fake agent, including every retry that `retry` asks for; returns the last attempt. Then calls the handlers. For an inbox, sends the message that is given as `inputs` (`payload`, `reply_to`, `category`) and runs the instance.
 ---@param kind string The name of a kind.
 ---@param inputs table<string, any>? Its inputs by name. A source is a path, created if it does not exist; a topic is what `t.topic` returned.
 ---@param agent wb.test.Agent|wb.test.Agent[]|fun(job: wb.test.Job): wb.test.Agent? What the fake agent does: a table, a list with one table for each attempt, or a function that returns a table and whose other calls happen while the agent works; nil for an agent that exits with 0 and produces nothing.
@@ -213,13 +286,13 @@ function t.webhook(name, body, event) end
 ---@return wb.test.Effects
 function t.advance(duration) end
 
----Approves a proposal as a person would and calls the handlers; returns the commit and the handlers' effects.
+---Approves a proposal as a person would and calls the handlers; returns the commit and the handlers' effects. Of a job that is parked, approves what it asks; `t.next` then runs what follows.
 ---@param of wb.test.Job|wb.test.Revision|string What `t.run` returned, one of `t.proposals()`, or the id of a proposal.
 ---@param says wb.test.Approval? The text of the approval.
 ---@return wb.test.Decision
 function t.approve(of, says) end
 
----Rejects a proposal as a person would and calls the handlers.
+---Rejects a proposal as a person would, or what a parked job asks, and calls the handlers.
 ---@param of wb.test.Job|wb.test.Revision|string What `t.run` returned, one of `t.proposals()`, or the id of a proposal.
 ---@param reason string Why.
 ---@return wb.test.Decision
@@ -252,6 +325,31 @@ function t.edit(path, text) end
 ---@param fields wb.test.Reload? The changes; nil for none.
 ---@return wb.test.Reloaded
 function t.reload(fields) end
+
+---Makes a channel of the tester with some agents of the script, who start when they are given something.
+---@param name string Its name.
+---@param fields wb.test.Room? Its agents, type and goal.
+---@return wb.test.Channel
+function t.channel(name, fields) end
+
+---Posts a message of the tester and calls the handlers; returns their effects and who is woken.
+---@param channel wb.test.Channel|string What `t.channel` returned, or a slug, a number or `#name`.
+---@param text string The text.
+---@param fields wb.test.Post? Whom it is for.
+---@return wb.test.Posted
+function t.say(channel, text, fields) end
+
+---Gives an agent what waits for it and lets it answer; returns its turn, or nil if nothing wakes it.
+---@param channel wb.test.Channel|string What `t.channel` returned, or a slug, a number or `#name`.
+---@param who string The handle of a member, or the agent in its seat.
+---@param answer string|wb.test.Answer|fun(turn: wb.test.Turn): wb.test.Answer|nil Its final message, a table, or a function that gets the turn with its `prompt` and returns one of both; nil for an agent that says nothing.
+---@return wb.test.Turn?
+function t.answer(channel, who, answer) end
+
+---Returns the messages of a channel in their order, the last 200.
+---@param channel wb.test.Channel|string What `t.channel` returned, or a slug, a number or `#name`.
+---@return wb.test.Spoken[]
+function t.said(channel) end
 
 ---Returns the time of the fake clock. It starts on a Monday and moves only when told to.
 ---@return string

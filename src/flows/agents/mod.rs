@@ -32,8 +32,8 @@ pub(in crate::flows) use identity::{prepare, resolve};
 pub use peek::peek;
 pub(in crate::flows) use show::{how_it_ended, last_start_of, why_waiting};
 pub use show::{list, show};
-pub(in crate::flows) use supervise::keep;
 pub use supervise::serve;
+pub(in crate::flows) use supervise::{act, keep};
 pub use turns::{turn, turns};
 
 use crate::script::{Config, Speech};

@@ -8,8 +8,8 @@ use crate::api::channels::{
     AuthorView, ChannelList, ChannelQuery, ChannelView, HeardView, History, HistoryQuery,
     MemberView, MessageView, PausedView, Spent, Unread,
 };
-use crate::base::{Actor, Error, Result};
-use crate::channels::{self, Channel, Member, Sort, Spoken, Status};
+use crate::base::{Actor, Error, MailId, Result};
+use crate::channels::{self, Channel, Member, Sort, Speaks, Spoken, Status};
 use crate::flows::channels::hear::body;
 use crate::flows::channels::{Ground, again, attachments, kind_of, outside, who};
 use crate::flows::{Site, page_limit};
@@ -106,7 +106,7 @@ pub async fn history(
 ) -> Result<History> {
     caller.may_listen()?;
     let limit = page_limit(query.limit)?;
-    let (caller, text) = (caller.clone(), slug.to_owned());
+    let (caller, text, works) = (caller.clone(), slug.to_owned(), site.works.clone());
     site.store
         .read(move |c| {
             let channel = who::channel(c, &caller, &text)?;
@@ -119,10 +119,15 @@ pub async fn history(
                 (None, None) => channels::before(c, channel.number, query.before, limit)?,
             };
             let from = outside::first(c, &caller, &channel)?;
+            let silent = silent_turns(c, &Ground::of(&works), &channel)?;
             let mut names = BTreeMap::new();
             let mut items = Vec::new();
             for it in found.into_iter().filter(|it| it.sequence >= from) {
-                let shown = message(c, &mut names, it)?;
+                let mut shown = message(c, &mut names, it)?;
+                for heard in &mut shown.heard {
+                    let turn = (shown.message_id.clone(), heard.agent.clone());
+                    heard.came_to = silent.get(&turn).map(|it| (*it).to_owned());
+                }
                 items.push(if caller.is_outside() { outside::message(shown) } else { shown });
             }
             Ok(History { items, last_sequence: channel.last_sequence })
@@ -246,6 +251,30 @@ fn member(
     })
 }
 
+/// Returns the recent turns that put nothing into the channel, by their cause and agent, and what
+/// they came to.
+fn silent_turns(
+    c: &Connection,
+    ground: &Ground,
+    channel: &Channel,
+) -> Result<BTreeMap<(MailId, String), &'static str>> {
+    let members = channels::members(c, channel.number)?;
+    let chair = members.iter().find(|it| it.is_chair).and_then(|it| it.agent.clone());
+    let is_one_way = kind_of(ground, &channel.kind).speaks == Speaks::Chair;
+    let newest = turns::newest_of_channel(c, channel.number, TURNS_SEEN)?;
+    let came_to = |turn: &turns::Turn| match turn.state.as_str() {
+        "silent" => Some("silent"),
+        "answered" if is_one_way && chair.as_deref() != Some(&turn.agent) => Some("acknowledged"),
+        _ => None,
+    };
+    // The newest one counts, if somebody was asked again.
+    let all = newest.into_iter().rev();
+    let with_cause = all.filter_map(|it| Some((it.cause_message.clone()?, it)));
+    let found = with_cause.map(|(cause, it)| ((cause, it.agent.clone()), came_to(&it)));
+    let last: BTreeMap<_, _> = found.collect();
+    Ok(last.into_iter().filter_map(|(turn, came_to)| Some((turn, came_to?))).collect())
+}
+
 pub(super) fn message(
     c: &Connection,
     names: &mut BTreeMap<String, String>,
@@ -257,6 +286,7 @@ pub(super) fn message(
         state: it.state,
         wakes: it.wakes,
         reason: it.reason,
+        came_to: None,
     });
     Ok(MessageView {
         heard: heard.collect(),

@@ -238,8 +238,12 @@ fn job(at: usize) -> JobId {
     format!("018bcfe5-6800-7000-8000-00000000000{at}").parse().unwrap()
 }
 
+/// Returns the number of an agent's start; those that follow on one, `NAME-2` and so on, come after
+/// all of these.
 fn place(agent: &str) -> usize {
-    AGENTS.iter().position(|it| *it == agent).unwrap()
+    let (name, number) = agent.split_once('-').unwrap_or((agent, "1"));
+    let place = AGENTS.iter().position(|it| *it == name).unwrap();
+    place + AGENTS.len() * (number.parse::<usize>().unwrap() - 1)
 }
 
 #[test]

@@ -1,19 +1,32 @@
-//! A person's decisions on proposals in a test, by the functions behind the page.
+//! A person's decisions in a test, on proposals and on what instances ask, by the functions behind
+//! the page.
 
 use serde_json::{Value, json};
 
-use crate::base::{BlobId, Error, ProposalId, Result, digest_hex};
+use crate::base::{ApprovalId, BlobId, Error, ProposalId, Result, digest_hex};
 use crate::documents::proposals::proposal;
 use crate::documents::proposals::proposal::{STALE_BASE, SUPERSEDED};
+use crate::flows::approvals;
+use crate::flows::approvals::decide::{Answer, DecideRequest};
 use crate::flows::lab::site::Ground;
-use crate::flows::lab::{outside, runner};
+use crate::flows::lab::{message, outside, runner};
 use crate::flows::people::names;
 use crate::flows::proposals::{self, ProposalQuery, RejectRequest};
 use crate::flows::proposals::{approve as approving, edit, rework as reworking};
 use crate::script::lab::Step;
 
-/// Approves a proposal, with an edited text if there is one; returns the result.
+/// Approves a proposal, with an edited text if there is one, or what an instance asks; returns the
+/// result.
 pub(super) async fn approve(ground: &Ground, of: &Value, says: &Value) -> Result<Value> {
+    if let Some(id) = asked(of)? {
+        let changes = says.get("payload").map(message::json_of);
+        let note = says["note"].as_str().map(str::to_owned);
+        return decide(ground, &id, Answer::Approve, (changes, note)).await;
+    }
+    if let Some(name) = ["payload", "note"].iter().find(|it| says.get(**it).is_some()) {
+        let message = format!("`{name}` is for what an instance asks, and that is a proposal");
+        return Err(Error::invalid(message));
+    }
     let mut id = meant(of)?;
     outside::look(ground).await?;
     ground.pass_over().await?;
@@ -43,8 +56,11 @@ pub(super) async fn approve(ground: &Ground, of: &Value, says: &Value) -> Result
     Ok(told)
 }
 
-/// Rejects a proposal; returns the result.
+/// Rejects a proposal, or what an instance asks; returns the result.
 pub(super) async fn reject(ground: &Ground, of: &Value, reason: &str) -> Result<Value> {
+    if let Some(id) = asked(of)? {
+        return decide(ground, &id, Answer::Reject, (None, Some(reason.to_owned()))).await;
+    }
     let id = meant(of)?;
     ground.pass_over().await?;
     let mark = ground.mark();
@@ -76,6 +92,31 @@ pub(super) async fn list(ground: &Ground) -> Result<Value> {
         items.push(shown(ground, &it.id).await?);
     }
     Ok(Value::Array(items))
+}
+
+/// Returns the request for a decision that a parked instance waits for.
+fn asked(of: &Value) -> Result<Option<ApprovalId>> {
+    of["approval_id"].as_str().map(str::parse).transpose()
+}
+
+/// Decides what an instance asks; its next leg then waits as a job.
+async fn decide(
+    ground: &Ground,
+    id: &ApprovalId,
+    answer: Answer,
+    (changes, note): (Option<Value>, Option<String>),
+) -> Result<Value> {
+    ground.pass_over().await?;
+    let mark = ground.mark();
+    ground.take_a_moment();
+    let (site, caller) = (&ground.site, &ground.caller);
+    let version = approvals::show::show(site, caller, id).await?.approval.version;
+    let request = DecideRequest { version, changes, note };
+    let decided = approvals::decide::decide(site, caller, id, answer, request).await?;
+    ground.tell().await?;
+    let mut told = ground.effects(&mark).await?;
+    told["approval"] = json!(decided);
+    Ok(told)
 }
 
 /// Returns the proposal named by a job, a proposal or an id.
@@ -125,7 +166,7 @@ async fn shown(ground: &Ground, id: &ProposalId) -> Result<Value> {
 /// Calls the handlers of a decision, and returns what they did.
 async fn decided(
     ground: &Ground,
-    mark: &crate::flows::lab::site::Mark,
+    mark: &crate::flows::lab::wait::Mark,
     id: &ProposalId,
 ) -> Result<Value> {
     ground.tell().await?;

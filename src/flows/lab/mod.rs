@@ -2,19 +2,23 @@
 //!
 //! A site of a test is a real one: the same database with its migrations, queue, effects, checks
 //! and settlement, in a temporary folder that goes with it. Three things are played: the agent's
-//! process (`jobs::Rehearsal`), the repository (texts in memory) and the clock.
+//! process (`jobs::Rehearsal`, also that of a long-running agent), the repository (texts in memory)
+//! and the clock.
 //!
 //! **Invariant:** no process is started, no connection is made, and nothing of the operator's site
 //! is opened but the script, what it reads, and its personas.
 
 mod decide;
 mod happen;
-mod inbox_prompt;
+mod message;
 mod outside;
 mod people;
+mod room;
 mod runner;
 mod site;
+mod submit;
 mod suite;
+mod wait;
 
 use serde_json::{Map, Value, json};
 use tokio::runtime::Runtime;
@@ -122,6 +126,10 @@ async fn act(ground: &mut Ground, verb: Verb, args: &[Value]) -> Result<Step> {
         Verb::Run => return runner::run(ground, (text(0), arg(1), arg(3))).await,
         Verb::Next => return runner::next(ground).await,
         Verb::Rework => return decide::rework(ground, (arg(0), text(1))).await,
+        Verb::Answer => return room::answer(ground, (arg(0), text(1))).await,
+        Verb::Channel => room::open(ground, text(0), arg(1)).await,
+        Verb::Say => room::say(ground, (arg(0), text(1)), arg(2)).await,
+        Verb::Said => room::said(ground, arg(0)).await,
         Verb::Site => Err(Error::conflict("site_is_open", "t.site must come first")
             .hint("write it first in its test: the script is loaded by what it says")),
         Verb::Source => {
@@ -157,7 +165,7 @@ async fn act(ground: &mut Ground, verb: Verb, args: &[Value]) -> Result<Step> {
 async fn rendered(ground: &Ground, kind: &str, given: &Value) -> Result<String> {
     let kind = known_kind(ground, kind)?;
     if let Some(inbox) = &kind.inbox {
-        return inbox_prompt::rendered(ground, (kind, inbox), given).await;
+        return message::rendered(ground, (kind, inbox), given).await;
     }
     let sent = sent(ground, kind, given)?;
     let site = &ground.site;

@@ -9,52 +9,19 @@
 use rusqlite::Connection;
 use serde_json::{Map, Value, json};
 
-use crate::base::limit::{OPENED_TOPICS_MAX, parse_duration};
-use crate::base::{Actor, Error, JobId, Millis, Result};
-use crate::documents;
-use crate::flows::lab::site::{Ground, Mark};
-use crate::flows::lab::{known_kind, new_topic, sent};
-use crate::flows::proposals::submit;
-use crate::flows::requests::without_topic;
-use crate::flows::{jobs as job_flow, perspectives, topics};
+use crate::base::limit::parse_duration;
+use crate::base::{Error, JobId, Millis, Result};
+use crate::flows::jobs as job_flow;
+use crate::flows::lab::site::Ground;
+use crate::flows::lab::wait::{Life, Mark, Play, Waits, ms};
+use crate::flows::lab::{known_kind, message, room, sent, submit};
 use crate::jobs::{self, Job, Outlook, Played, Rehearsal};
-use crate::people::Caller;
 use crate::process::{ExitCause, ExitRecord, StreamRecord};
+use crate::script::Kind;
 use crate::script::lab::Step;
-use crate::script::{InputType, Kind};
 
 /// Default run time of an agent, in milliseconds.
-const TAKES_MS: i64 = 1_000;
-
-/// A job that waits for its fake agent.
-pub(super) struct Play {
-    rehearsal: Rehearsal,
-    /// The job as the test sees it.
-    shown: Value,
-    /// When its agent started.
-    began: Millis,
-    life: Life,
-}
-
-impl Play {
-    /// Returns the name of its kind.
-    pub(super) fn kind(&self) -> &str {
-        &self.rehearsal.job.kind
-    }
-
-    /// Returns when its clock would end it; `None` if its agent was never started.
-    pub(super) fn ends_at(&self) -> Option<Millis> {
-        self.rehearsal.kind().map(|it| self.began.plus(ms(it.timeout)))
-    }
-}
-
-/// A job and its retries.
-struct Life {
-    /// The line of the test that requested it.
-    mark: Mark,
-    /// Ended attempts.
-    attempts: Vec<Value>,
-}
+pub(super) const TAKES_MS: i64 = 1_000;
 
 /// Requests a job as a person does, and runs it and its retries to the end.
 pub(super) async fn run(ground: &mut Ground, asked: (&str, &Value, &Value)) -> Result<Step> {
@@ -72,13 +39,16 @@ pub(super) async fn enqueue(ground: &Ground, asked: (&str, &Value, &Value)) -> R
 /// Requests a job of a kind, with inputs and options.
 async fn ask(ground: &Ground, (kind, given, says): (&str, &Value, &Value)) -> Result<JobId> {
     let kind = known_kind(ground, kind)?;
+    if kind.inbox.is_some() {
+        if !says.is_null() {
+            return Err(Error::invalid("a message to an inbox has no options of a job")
+                .hint("leave the last table out"));
+        }
+        return message::send(ground, kind, given).await;
+    }
     if kind.takes_messages() {
         let message = format!("{} takes messages, which no test sends", kind.title());
-        let hint = format!(
-            "t.render(\"{}\", {{ payload = … }}) makes its prompt; a `verify` or `retry` that \
-             stands in a module is tested by calling it",
-            kind.name
-        );
+        let hint = "a long-running agent answers in a channel: t.channel, t.say and t.answer";
         return Err(Error::invalid(message).code("takes_messages").hint(hint));
     }
     let not_before = says["not_before"].as_str().map(|text| match parse_duration(text) {
@@ -125,9 +95,10 @@ async fn ready(ground: &Ground, id: &JobId) -> Result<Rehearsal> {
 fn is_full(ground: &Ground, kind: &str) -> bool {
     let config = &ground.site.config;
     let is_over = |count: usize, most: u32| u32::try_from(count).is_ok_and(|it| it >= most);
-    let of_kind = ground.plays.iter().filter(|it| it.kind() == kind).count();
+    let running = || ground.plays.iter().filter_map(Waits::job);
+    let of_kind = running().filter(|it| it.kind() == kind).count();
     let most = config.kinds.get(kind).and_then(|it| it.max_running);
-    is_over(ground.plays.len(), config.limits.jobs) || most.is_some_and(|it| is_over(of_kind, it))
+    is_over(running().count(), config.limits.jobs) || most.is_some_and(|it| is_over(of_kind, it))
 }
 
 /// Runs the next waiting job and its retries to the end; `None` if none waits.
@@ -149,7 +120,7 @@ pub(super) async fn next(ground: &mut Ground) -> Result<Step> {
 }
 
 /// Explains why a job does not run.
-async fn waits(ground: &Ground, id: &JobId) -> Result<Error> {
+pub(super) async fn waits(ground: &Ground, id: &JobId) -> Result<Error> {
     let (id, config, now) = (id.clone(), ground.site.config.clone(), ground.clock.now());
     let why = ground.site.store.read(move |c| {
         let job = jobs::find(c, &jobs::Viewer::Program, &id)?;
@@ -177,7 +148,7 @@ async fn begin(ground: &mut Ground, first: Rehearsal, life: Life) -> Result<Step
         let play = Play { rehearsal, shown, began: ground.clock.now(), life };
         if works {
             let step = Step::Agent(play.shown.clone(), number);
-            ground.plays.push(play);
+            ground.plays.push(Waits::Job(Box::new(play)));
             return Ok(step);
         }
         // The fake agent's result does not count if it was never started.
@@ -190,11 +161,14 @@ async fn begin(ground: &mut Ground, first: Rehearsal, life: Life) -> Result<Step
 
 /// Continues with the job that started last among those waiting for their agents.
 pub(super) async fn go_on(ground: &mut Ground, does: &Value) -> Result<Step> {
-    let Some(play) = ground.plays.pop() else {
-        return Err(Error::internal("no job waits for an agent"));
-    };
     let nothing = Map::new();
-    match end(ground, play, does.as_object().unwrap_or(&nothing)).await? {
+    let says = does.as_object().unwrap_or(&nothing);
+    let play = match ground.plays.pop() {
+        Some(Waits::Job(play)) => play,
+        Some(Waits::Turn(turn)) => return room::end(ground, *turn, says).await.map(Step::Done),
+        None => return Err(Error::internal("no job waits for an agent")),
+    };
+    match end(ground, *play, says).await? {
         Ended::Last(shown) => Ok(Step::Done(shown)),
         Ended::Again(next, life) => begin(ground, *next, life).await,
     }
@@ -214,7 +188,7 @@ async fn end(ground: &Ground, play: Play, does: &Map<String, Value>) -> Result<E
     let played = played(ground, &rehearsal, began, does).await?;
     let job = rehearsal.end(played).await?;
     merge(&mut shown, &job);
-    left(ground, &job, &mut shown).await?;
+    submit::show(ground, &job, &mut shown).await?;
     ground.tell().await?;
     // A handler may have added a warning to it.
     let (id, again) = (job.id.clone(), job.id.clone());
@@ -271,7 +245,7 @@ async fn played(
         && !is_called_off
         && cause != ExitCause::SpawnFailed
     {
-        submit_result(ground, kind, rehearsal, does).await?;
+        submit::all(ground, kind, rehearsal, does).await?;
     }
     if does.get("cancelled") == Some(&Value::Bool(true)) && !is_called_off {
         job_flow::cancel(site, &ground.caller, &id).await?;
@@ -311,10 +285,6 @@ async fn played(
     Ok(Played { record, stdout: stdout.to_vec(), stderr: stderr.to_vec() })
 }
 
-fn ms(it: std::time::Duration) -> i64 {
-    i64::try_from(it.as_millis()).unwrap_or(i64::MAX)
-}
-
 /// Returns how the agent ends, and how much longer it works, in milliseconds; events in the
 /// meantime have already taken some time.
 fn clocks(kind: &Kind, does: &Map<String, Value>, spent_ms: i64) -> Result<(ExitCause, i64)> {
@@ -342,146 +312,4 @@ fn clocks(kind: &Kind, does: &Map<String, Value>, spent_ms: i64) -> Result<(Exit
     };
     let (cause, at) = if at > wall { (ExitCause::WallTimeout, wall) } else { (cause, at) };
     Ok((cause, (at - spent_ms).max(0)))
-}
-
-/// Submits the fake agent's result, with the token of its job.
-async fn submit_result(
-    ground: &Ground,
-    kind: &Kind,
-    rehearsal: &Rehearsal,
-    does: &Map<String, Value>,
-) -> Result<()> {
-    let (site, job) = (&ground.site, &rehearsal.job);
-    let caller = Caller::Job { id: job.id.clone(), token_hash: rehearsal.token_hash.clone() };
-    let refused = |what: &str, cause: Error| {
-        let message = format!("the {what} of the fake agent was refused: {}", cause.message());
-        match cause.hint_str() {
-            Some(hint) => Error::new(cause.kind(), message).hint(hint),
-            None => Error::new(cause.kind(), message),
-        }
-    };
-    let text = |name: &str| does.get(name).and_then(Value::as_str).map(str::to_owned);
-    if let Some(body) = text("message") {
-        let Some(topic) = &job.topic_id else {
-            return Err(refused(
-                "message",
-                Error::invalid("its job has no topic")
-                    .hint("add an input of type topic to the kind"),
-            ));
-        };
-        let request = topics::MessageRequest { body, suggestion: None, propose: false };
-        let posted = topics::post_message(site, &caller, topic, request, None).await;
-        posted.map_err(|it| refused("message", it))?;
-    }
-    if let Some(proposal) = does.get("proposal") {
-        let proposed = propose(ground, kind, job, &caller, proposal).await;
-        proposed.map_err(|it| refused("proposal", it))?;
-    }
-    for topic in does.get("topics").and_then(Value::as_array).into_iter().flatten() {
-        let opened = new_topic(ground, &caller, topic).await;
-        opened.map_err(|it| refused("topic", it))?;
-    }
-    if let Some(view) = text("view") {
-        let stored = store_view(ground, kind, job, &caller, view).await;
-        stored.map_err(|it| refused("view", it))?;
-    }
-    if let Some(result) = does.get("result") {
-        let request = job_flow::ResultRequest { result: result.clone(), summary: text("summary") };
-        let kept = job_flow::finish(site, &caller, &job.id, request).await;
-        kept.map_err(|it| refused("result", it))?;
-    }
-    Ok(())
-}
-
-/// Returns the value of the first input of a type.
-fn value_of(kind: &Kind, job: &Job, ty: InputType) -> Result<String> {
-    let input = kind.inputs.iter().find(|it| it.ty == ty);
-    input.and_then(|it| job.input_text(&it.name)).ok_or_else(|| {
-        let message = format!("kind \"{}\" has no value of type {}", kind.name, ty.as_str());
-        Error::invalid(message).hint("add an input of that type to the kind")
-    })
-}
-
-/// Returns the Source that the job changes: the one whose version is among its inputs. Others are
-/// only read.
-fn source_of(kind: &Kind, job: &Job) -> Result<String> {
-    let mut blobs = kind.inputs.iter().filter(|it| it.ty == InputType::Blob);
-    let of_blob = blobs.find_map(|it| job.input_text(it.from.as_ref()?));
-    of_blob.map_or_else(|| value_of(kind, job, InputType::Source), Ok)
-}
-
-async fn propose(
-    ground: &Ground,
-    kind: &Kind,
-    job: &Job,
-    caller: &Caller,
-    proposal: &Value,
-) -> Result<()> {
-    let field = |name: &str| proposal[name].as_str().map(str::to_owned);
-    let text = proposal.as_str().map(str::to_owned).or_else(|| field("text")).unwrap_or_default();
-    let base_source_sha = value_of(kind, job, InputType::Blob)?.parse()?;
-    let has_topic = kind.inputs.iter().any(|it| it.ty == InputType::Topic);
-    match &job.topic_id {
-        Some(topic) if has_topic => {
-            let (summary, anchors) = (field("summary"), Vec::new());
-            let request = submit::ProposalRequest { base_source_sha, text, summary, anchors };
-            submit::propose(&ground.site, caller, topic, request, None).await?;
-        }
-        _ => {
-            let request = without_topic::FoundRequest {
-                source_path: source_of(kind, job)?.parse()?,
-                base_source_sha,
-                text,
-                title: field("title"),
-                summary: field("summary"),
-                anchors: Vec::new(),
-            };
-            without_topic::propose(&ground.site, caller, request, None).await?;
-        }
-    }
-    Ok(())
-}
-
-async fn store_view(
-    ground: &Ground,
-    kind: &Kind,
-    job: &Job,
-    caller: &Caller,
-    text: String,
-) -> Result<()> {
-    let request = perspectives::PutRequest {
-        source_path: source_of(kind, job)?.parse()?,
-        persona: value_of(kind, job, InputType::Persona)?,
-        source_sha: value_of(kind, job, InputType::Blob)?.parse()?,
-        persona_sha: value_of(kind, job, InputType::Hash)?.parse()?,
-        text,
-    };
-    perspectives::put(&ground.site, caller, request).await.map(drop)
-}
-
-/// Shows what a job produced.
-async fn left(ground: &Ground, job: &Job, shown: &mut Value) -> Result<()> {
-    let job = job.clone();
-    let found = ground.site.store.read(move |c| {
-        let proposal = documents::proposals::proposal::by_job(c, &job.id)?;
-        let proposal = proposal
-            .map(|it| Ok::<_, Error>((documents::proposals::proposal::text(c, &it.id)?, it.id)))
-            .transpose()?;
-        let by = Actor::Job(job.id.clone());
-        let message = match &job.topic_id {
-            Some(topic) => documents::topics::message::last_body(c, topic, &by)?,
-            None => None,
-        };
-        let has_view = documents::perspectives::has_job(c, &job.id)?;
-        let view = has_view.then(|| documents::perspectives::body(c, &job.id)).transpose()?;
-        let topics = documents::topics::job_topics::opened_by(c, &by, OPENED_TOPICS_MAX)?;
-        Ok((proposal, message, view, topics))
-    });
-    let (proposal, message, view, topics) = found.await?;
-    let (text, id) = proposal.unzip();
-    (shown["proposal"], shown["proposal_id"]) = (json!(text), json!(id));
-    shown["message"] = json!(message);
-    shown["view"] = json!(view);
-    shown["topics"] = json!(topics);
-    Ok(())
 }

@@ -14,11 +14,13 @@ use crate::base::{Clock, Context, Error, ErrorKind, Ids, MailId, Millis, Result,
 use crate::documents::{Repo, Selection};
 use crate::flows::automation::{handlers, reload, schedules};
 use crate::flows::lab::people as people_of_script;
-use crate::flows::lab::runner::Play;
+use crate::flows::lab::wait::{Mark, Waits};
 use crate::flows::requests::{options, prepare};
 use crate::flows::site::metrics::Meter;
-use crate::flows::{Site, Works, search};
-use crate::jobs::{self, Engines, Generation, Generations, Job, JobFilter, Queue, Setup, Status};
+use crate::flows::{self, Site, Works, search};
+use crate::jobs::{
+    self, Engines, Generation, Generations, Job, JobFilter, Queue, Rehearsal, Setup, Status,
+};
 use crate::mail;
 use crate::people::{self, Caller, TokenScope, Via};
 use crate::process::{Cgroups, Children, Scratch, private_folder};
@@ -155,8 +157,10 @@ pub(super) struct Ground {
     pub(super) said: Said,
     /// Its settings.
     pub(super) wanted: Wanted,
-    /// Jobs that wait for their fake agents, the last one started at the end.
-    pub(super) plays: Vec<Play>,
+    /// Jobs and turns that wait for their fake agents, the last one started at the end.
+    pub(super) plays: Vec<Waits>,
+    /// Long-running agents that run, by name.
+    pub(super) agents: BTreeMap<String, Rehearsal>,
     /// The last event that handlers were called for, or that was skipped.
     told: Cell<i64>,
     stop: CancellationToken,
@@ -197,10 +201,23 @@ impl Ground {
         let scopes = TokenScope::ALL.to_vec();
         let caller = Caller::Person { person, via: Via::Operator, scopes };
         let (said, told) = (wanted.said.clone(), Cell::new(0));
-        let plays = Vec::new();
-        let ground =
-            Ground { site, clock, caller, said, wanted, plays, told, stop, writing, folder };
+        let (plays, agents) = (Vec::new(), BTreeMap::new());
+        let ground = Ground {
+            site,
+            clock,
+            caller,
+            said,
+            wanted,
+            plays,
+            agents,
+            told,
+            stop,
+            writing,
+            folder,
+        };
         people_of_script::add_named(&ground.site).await?;
+        let config = ground.site.config.clone();
+        ground.site.store.write(move |tx| flows::agents::keep(tx, &config)).await?;
         schedules::serve_due(&ground.site).await?;
         ground.pass_over().await?;
         Ok(ground)
@@ -257,8 +274,8 @@ impl Ground {
 
     /// Refuses a time at which a running job would already have been ended by its clock.
     pub(super) fn refuse_beyond(&self, to: Millis) -> Result<()> {
-        let ends = |it: &&Play| it.ends_at().is_some_and(|at| at < to);
-        match self.plays.iter().find(ends) {
+        let mut running = self.plays.iter().filter_map(Waits::job);
+        match running.find(|it| it.ends_at().is_some_and(|at| at < to)) {
             None => Ok(()),
             Some(play) => {
                 let message = format!(
@@ -373,12 +390,6 @@ impl Ground {
         let (prefix, suffix) = (String::new(), String::new());
         Ok(Selection::Words { blob: None, quote: quote.to_owned(), prefix, suffix })
     }
-}
-
-/// A point in a test.
-pub(super) struct Mark {
-    event: i64,
-    said: usize,
 }
 
 /// Returns an event as handlers get it, without its job.

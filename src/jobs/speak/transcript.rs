@@ -91,7 +91,8 @@ pub(super) fn is_transcript(path: &Utf8Path) -> bool {
 pub(super) fn look(path: &Utf8Path, prompt: &str, last_words: &str) -> Option<Told> {
     let deadline = Instant::now() + WAIT_MAX;
     loop {
-        let bytes = last_bytes(path, BYTES_MAX)?;
+        // The file itself may be written only after the hook of a session's first turn has begun.
+        let bytes = last_bytes(path, BYTES_MAX).unwrap_or_default();
         let text = String::from_utf8_lossy(&bytes);
         if let Some(told) = read(&text, prompt, last_words) {
             return Some(told);
@@ -352,6 +353,24 @@ mod tests {
         };
         let parts = [part("four", Value::Null), part("and five", json!("end_turn")), end()];
         assert_eq!(over(&parts), (Some(Over::Ended), "four\n\nand five".to_owned()));
+    }
+
+    /// A session's first turn may end before its file is there.
+    #[test]
+    fn a_transcript_that_is_not_there_yet_is_waited_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = camino::Utf8PathBuf::from_path_buf(folder.path().join("t.jsonl")).unwrap();
+        let looks = std::thread::spawn({
+            let path = path.clone();
+            move || look(&path, "p1", "four")
+        });
+        let lines = [user("p1", &with_token(ID, "two and two?")), says("four", "end_turn")];
+        let text: String = lines.iter().map(|it| format!("{it}\n")).collect();
+        while !looks.is_finished() && Utf8Path::new(&path).metadata().is_err() {
+            std::thread::sleep(2 * LOOK_EVERY);
+            std::fs::write(&path, &text).unwrap();
+        }
+        assert!(looks.join().unwrap().is_some_and(|it| !it.is_typed));
     }
 
     proptest! {

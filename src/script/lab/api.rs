@@ -206,6 +206,10 @@ impl Lab {
             "commit" => Verb::Commit,
             "edit" => Verb::Edit,
             "reload" => Verb::Reload,
+            "channel" => Verb::Channel,
+            "say" => Verb::Say,
+            "answer" => Verb::Answer,
+            "said" => Verb::Said,
             _ => Verb::Advance,
         };
         self.ask(lua, &caller, (verb, name), args)
@@ -362,7 +366,7 @@ impl Lab {
         args: &[Value],
     ) -> mlua::Result<Value> {
         let agent_at = match verb {
-            Verb::Run | Verb::Rework => Some(2),
+            Verb::Run | Verb::Rework | Verb::Answer => Some(2),
             Verb::Next => Some(0),
             _ => None,
         };
@@ -430,6 +434,10 @@ impl Lab {
         };
         match &chosen {
             Value::Nil => return Ok(json!({})),
+            Value::String(text) if name == "answer" => {
+                return Ok(json!({"text": text.to_string_lossy()}));
+            }
+            Value::Table(table) if name == "answer" => check::answer(table).map_err(wrong)?,
             Value::Table(table) => check::agent(table).map_err(wrong)?,
             other => {
                 let message = format!("the fake agent is a {}, and not a table", other.type_name());

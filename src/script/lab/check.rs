@@ -2,7 +2,9 @@
 
 use mlua::{Table, Value};
 
-use crate::script::schema::{DOES, Function, Member, PROPOSES, Record, TEST_RECORDS, TOPIC};
+use crate::script::schema::{
+    ANSWERS, ASKS, DOES, Function, Member, PROPOSES, Record, TEST_RECORDS, TOPIC,
+};
 use crate::script::source::diagnostic::suggestion;
 use crate::script::vm::declare::key_text;
 
@@ -126,11 +128,19 @@ fn records(of: &Function, given: &[Value]) -> Result<(), Wrong> {
     Ok(())
 }
 
+/// Validates the table of an agent's turn in a channel.
+pub(super) fn answer(table: &Table) -> Result<(), Wrong> {
+    fields(&ANSWERS, table, "the answer")
+}
+
 /// Validates the table of a fake agent.
 pub(super) fn agent(table: &Table) -> Result<(), Wrong> {
     fields(&DOES, table, "the fake agent")?;
     if let Ok(Value::Table(proposal)) = table.raw_get::<Value>("proposal") {
         fields(&PROPOSES, &proposal, "`proposal`")?;
+    }
+    if let Ok(Value::Table(asks)) = table.raw_get::<Value>("ask") {
+        fields(&ASKS, &asks, "`ask`")?;
     }
     let Ok(Value::Table(topics)) = table.raw_get::<Value>("topics") else { return Ok(()) };
     for topic in topics.sequence_values::<Value>().filter_map(Result::ok) {

@@ -71,6 +71,14 @@ pub enum Verb {
     Edit,
     /// Reload the script.
     Reload,
+    /// Open a channel.
+    Channel,
+    /// Post in a channel.
+    Say,
+    /// Let an agent answer in a channel.
+    Answer,
+    /// List the messages of a channel.
+    Said,
 }
 
 /// Progress of the site with a request.

@@ -32,8 +32,14 @@ const OF: Member = given(
     "What `t.run` returned, one of `t.proposals()`, or the id of a proposal.",
 );
 
+const CHANNEL: Member = given(
+    "channel",
+    "wb.test.Channel|string",
+    "What `t.channel` returned, or a slug, a number or `#name`.",
+);
+
 /// The functions of `wb.test`.
-pub const TEST_FUNCTIONS: [Function; 28] = [
+pub const TEST_FUNCTIONS: [Function; 32] = [
     Function {
         name: "test",
         params: &[
@@ -109,7 +115,7 @@ pub const TEST_FUNCTIONS: [Function; 28] = [
         when: When::Testing,
         example: "t.eq(t.render(\"links\", { source_path = \"guide.md\" }), \"Check the links \
             in guide.md.\")",
-        doc: "Returns the prompt of a job; for an inbox, pass `{ payload = … }`.",
+        doc: "Returns the prompt of a job; for an inbox, pass the message: `{ payload = … }`.",
     },
     Function {
         name: "run",
@@ -121,7 +127,8 @@ pub const TEST_FUNCTIONS: [Function; 28] = [
             t.eq(job.status, \"succeeded\")",
         doc: "Requests a job as a person would and runs it to completion with a fake agent, \
             including every retry that `retry` asks for; returns the last attempt. Then calls \
-            the handlers.",
+            the handlers. For an inbox, sends the message that is given as `inputs` (`payload`, \
+            `reply_to`, `category`) and runs the instance.",
     },
     Function {
         name: "enqueue",
@@ -203,7 +210,8 @@ pub const TEST_FUNCTIONS: [Function; 28] = [
             t.eq(decision.proposal.status, \"approved\")\n\
             t.contains(decision.commit.message, \"Approved-by: tester\")",
         doc: "Approves a proposal as a person would and calls the handlers; returns the commit and \
-            the handlers' effects.",
+            the handlers' effects. Of a job that is parked, approves what it asks; `t.next` then \
+            runs what follows.",
     },
     Function {
         name: "reject",
@@ -213,7 +221,8 @@ pub const TEST_FUNCTIONS: [Function; 28] = [
         example: "local topic = t.topic { source_path = \"guide.md\" }\n\
             local job = t.run(\"shorten\", { topic_id = topic }, { proposal = \"# Guide\\n\" })\n\
             t.eq(t.reject(job, \"Too short.\").proposal.reason, \"Too short.\")",
-        doc: "Rejects a proposal as a person would and calls the handlers.",
+        doc: "Rejects a proposal as a person would, or what a parked job asks, and calls the \
+            handlers.",
     },
     Function {
         name: "rework",
@@ -279,6 +288,66 @@ pub const TEST_FUNCTIONS: [Function; 28] = [
             script has errors; the previous one then stays in force. Called from the function of \
             a fake agent, it happens while the agent works: the job ends under the script that \
             it started with.",
+    },
+    Function {
+        name: "channel",
+        params: &[
+            given("name", "string", "Its name."),
+            given("fields", "wb.test.Room?", "Its agents, type and goal."),
+        ],
+        returns: Some("wb.test.Channel"),
+        when: When::Testing,
+        example: "local team = t.channel(\"team\", { agents = { \"robbo\", \"paula\" } })\n\
+            t.eq(team.slug, \"workshop-team-1\")",
+        doc: "Makes a channel of the tester with some agents of the script, who start when they \
+            are given something.",
+    },
+    Function {
+        name: "say",
+        params: &[
+            CHANNEL,
+            given("text", "string", "The text."),
+            given("fields", "wb.test.Post?", "Whom it is for."),
+        ],
+        returns: Some("wb.test.Posted"),
+        when: When::Testing,
+        example: "local team = t.channel(\"team\", { agents = { \"robbo\", \"paula\" } })\n\
+            t.eq(t.say(team, \"@paula is it deep?\").woken, { \"paula\" })",
+        doc: "Posts a message of the tester and calls the handlers; returns their effects and \
+            who is woken.",
+    },
+    Function {
+        name: "answer",
+        params: &[
+            CHANNEL,
+            given("who", "string", "The handle of a member, or the agent in its seat."),
+            given(
+                "answer",
+                "string|wb.test.Answer|fun(turn: wb.test.Turn): wb.test.Answer|nil",
+                "Its final message, a table, or a function that gets the turn with its `prompt` \
+                 and returns one of both; nil for an agent that says nothing.",
+            ),
+        ],
+        returns: Some("wb.test.Turn?"),
+        when: When::Testing,
+        example: "local team = t.channel(\"team\", { agents = { \"robbo\", \"paula\" } })\n\
+            t.say(team, \"@paula is it deep?\")\n\
+            t.eq(t.answer(team, \"robbo\", \"Eleven metres.\"), nil)\n\
+            local turn = t.answer(team, \"paula\", \"Ten metres.\")\n\
+            t.has(turn, { state = \"answered\", sequence = 2 })",
+        doc: "Gives an agent what waits for it and lets it answer; returns its turn, or nil if \
+            nothing wakes it.",
+    },
+    Function {
+        name: "said",
+        params: &[CHANNEL],
+        returns: Some("wb.test.Spoken[]"),
+        when: When::Testing,
+        example: "local team = t.channel(\"team\", { agents = { \"robbo\" } })\n\
+            t.say(team, \"Is it deep?\")\n\
+            t.answer(team, \"robbo\", \"Eleven metres.\")\n\
+            t.has(t.said(team)[2], { from = \"robbo\", text = \"Eleven metres.\", answers = 1 })",
+        doc: "Returns the messages of a channel in their order, the last 200.",
     },
     Function {
         name: "now",

@@ -4,9 +4,10 @@ use crate::script::schema::Record;
 use crate::script::schema::lab::given;
 
 /// Parameters and results of the functions of `wb.test`.
-pub(crate) const TEST_RECORDS: [Record; 16] = [
-    SITE, TOPIC, OPEN_TOPIC, ASKED, DOES, PROPOSES, RAN, APPROVAL, DECISION, REVISION, COMMITTED,
-    COMMIT, RELOAD, RELOADED, EFFECTS, SAID,
+pub(crate) const TEST_RECORDS: [Record; 24] = [
+    SITE, TOPIC, OPEN_TOPIC, ASKED, DOES, PROPOSES, ASKS, RAN, APPROVAL, DECISION, REVISION,
+    COMMITTED, COMMIT, RELOAD, RELOADED, EFFECTS, SAID, ROOM, OPEN_ROOM, POST, POSTED, ANSWERS,
+    TURN, SPOKEN,
 ];
 
 /// The argument of `t.site`.
@@ -71,6 +72,18 @@ pub(crate) const DOES: Record = Record {
         given("view", "string?", "The persona view that it stores."),
         given("topics", "wb.test.Topic[]|nil", "The topics that it opens."),
         given("summary", "string?", "One sentence about the result."),
+        given(
+            "complete",
+            "any",
+            "An instance of an inbox: the reply with which it completes (`wb-agent complete`).",
+        ),
+        given("fail", "string?", "An instance: why it has failed (`wb-agent fail`)."),
+        given(
+            "ask",
+            "wb.test.Request?",
+            "What it asks a person before it exits (`approval create --and-exit`): its job is \
+             then parked.",
+        ),
         given("exit", "integer?", "Its exit status, 0 by default."),
         given("signal", "integer?", "The signal that ends it."),
         given("stdout", "string?", "Its standard output, parsed as the engine's `reads` says."),
@@ -96,6 +109,20 @@ pub(crate) const PROPOSES: Record = Record {
     doc: "A proposal of a fake agent.",
 };
 
+/// What a fake agent asks a person.
+pub(crate) const ASKS: Record = Record {
+    name: "wb.test.Request",
+    base: None,
+    others: None,
+    members: &[
+        given("channel", "string", "The word under which it is filed."),
+        given("title", "string", "What is to be decided."),
+        given("payload", "any", "What is to be approved."),
+        given("schema", "table?", "A JSON schema for the payload."),
+    ],
+    doc: "A request for a decision.",
+};
+
 const RAN: Record = Record {
     name: "wb.test.Job",
     base: Some("wb.Job"),
@@ -118,6 +145,14 @@ const RAN: Record = Record {
         given("message", "string?", "The last message that it wrote in its topic."),
         given("view", "string?", "The view that it stored."),
         given("topics", "wb.OpenedTopic[]", "The topics that it opened, oldest first."),
+        given("reply", "any", "The reply that the sender of its message got."),
+        given("failure", "string?", "Why the sender of its message got none."),
+        given(
+            "approval_id",
+            "string?",
+            "What it is parked for; `t.approve` and `t.reject` decide it, and `t.next` runs what \
+             follows.",
+        ),
         given(
             "effects",
             "wb.test.Effects",
@@ -147,6 +182,8 @@ const APPROVAL: Record = Record {
         given("subject", "string?", "The first line of the commit message."),
         given("body", "string?", "The body of the commit message."),
         given("text", "string?", "The text as edited by the person before approval."),
+        given("payload", "any", "What an instance asked, as changed by the person."),
+        given("note", "string?", "A word to the instance that asked."),
     ],
     doc: "The text of an approval.",
 };
@@ -156,7 +193,12 @@ const DECISION: Record = Record {
     base: Some("wb.test.Effects"),
     others: None,
     members: &[
-        given("proposal", "wb.test.Revision", "The proposal after the decision."),
+        given("proposal", "wb.test.Revision?", "The proposal after the decision."),
+        given(
+            "approval",
+            "table?",
+            "What an instance asked, after the decision: `state`, `note` and what else it has.",
+        ),
         given("commit", "wb.test.Commit?", "The commit, for an approval."),
     ],
     doc: "The outcome of a decision.",
@@ -281,4 +323,109 @@ const SAID: Record = Record {
         given("at", "string", "File and line."),
     ],
     doc: "A line of the log.",
+};
+
+/// The fields of `t.channel`.
+const ROOM: Record = Record {
+    name: "wb.test.Room",
+    base: None,
+    others: None,
+    members: &[
+        given("agents", "string[]|nil", "The personas of the agents in it."),
+        given("type", "string?", "Its type; `workshop` by default."),
+        given("about", "string?", "What it is about."),
+        given("intent", "string?", "Its goal, if not its type's."),
+        given("budget", "table?", "Its budget: `turns`, `tokens`, `cost_usd`."),
+    ],
+    doc: "A channel to make.",
+};
+
+const OPEN_ROOM: Record = Record {
+    name: "wb.test.Channel",
+    base: None,
+    others: None,
+    members: &[
+        given("slug", "string", "Its slug."),
+        given("number", "integer", "Its number."),
+        given("name", "string", "Its name."),
+        given("type", "string", "Its type."),
+    ],
+    doc: "A channel.",
+};
+
+const POST: Record = Record {
+    name: "wb.test.Post",
+    base: None,
+    others: None,
+    members: &[
+        given("to", "string?", "The handle of the member whom it is for."),
+        given("type", "string?", "`message`, `delegation` or `escalation`."),
+    ],
+    doc: "More about a message.",
+};
+
+const WOKEN: &str =
+    "The agents for whom something waits that wakes them, by handle, as they joined.";
+const PAUSED: &str = "Why the channel is paused, such as `hops` or `budget`.";
+
+const POSTED: Record = Record {
+    name: "wb.test.Posted",
+    base: Some("wb.test.Effects"),
+    others: None,
+    members: &[
+        given("sequence", "integer", "The number of the message."),
+        given("woken", "string[]", WOKEN),
+        given("paused", "string?", PAUSED),
+    ],
+    doc: "The outcome of `t.say`.",
+};
+
+/// What an agent says at the end of a turn in a channel.
+pub(crate) const ANSWERS: Record = Record {
+    name: "wb.test.Answer",
+    base: None,
+    others: None,
+    members: &[
+        given("text", "string?", "Its final message."),
+        given("post", "string?", "What it posts before (`wb-agent channel post`)."),
+        given("fail", "string?", "Why its engine failed."),
+        given("interrupted", "boolean?", "Whether a person interrupts it."),
+        given("tokens", "integer?", "How many tokens it used."),
+        given("cost_usd", "number?", "What it cost."),
+        given("takes", "wb.Duration?", "How long it works by the fake clock; 1s by default."),
+    ],
+    doc: "What an agent says.",
+};
+
+const TURN: Record = Record {
+    name: "wb.test.Turn",
+    base: None,
+    others: None,
+    members: &[
+        given("agent", "string", "The agent."),
+        given("channel", "string", "The slug of the channel."),
+        given("prompt", "string", "What it was given."),
+        given("state", "string", "`answered`, `silent`, `interrupted` or `failed`."),
+        given("reason", "string?", "Why it failed."),
+        given("text", "string?", "The answer as it stands in the channel."),
+        given("sequence", "integer?", "The number of the answer."),
+        given("woken", "string[]", WOKEN),
+        given("paused", "string?", PAUSED),
+        given("effects", "wb.test.Effects", "Effects of handlers during the turn."),
+    ],
+    doc: "A turn. A function given as the answer gets `agent`, `channel` and `prompt`.",
+};
+
+const SPOKEN: Record = Record {
+    name: "wb.test.Spoken",
+    base: None,
+    others: None,
+    members: &[
+        given("sequence", "integer", "Its number."),
+        given("type", "string", "`message`, `system`, `delegation` or `escalation`."),
+        given("from", "string?", "The handle of its author; nil for the program and the script."),
+        given("text", "string", "Its text."),
+        given("answers", "integer?", "The number of the message that it answers."),
+    ],
+    doc: "A message of a channel.",
 };

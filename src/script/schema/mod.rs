@@ -24,7 +24,7 @@ pub(crate) use functions::PROMPT;
 pub(crate) use functions::{BASE, CALLBACKS};
 pub use functions::{FUNCTIONS, Function, When};
 pub use lab::TEST_FUNCTIONS;
-pub(crate) use lab_records::{DOES, PROPOSES, TEST_RECORDS, TOPIC};
+pub(crate) use lab_records::{ANSWERS, ASKS, DOES, PROPOSES, TEST_RECORDS, TOPIC};
 
 use crate::base::is_segment;
 

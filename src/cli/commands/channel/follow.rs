@@ -112,13 +112,32 @@ impl Chat<'_> {
             if self.seen < page.last_sequence && !page.items.is_empty() {
                 continue;
             }
-            if !page.items.is_empty() && self.is_member {
-                let body = json!({"sequence": self.seen});
-                self.client.post(&route(&self.slug, "/read"), &body)?;
-            }
             let found: ChannelView = typed(self.client.get(&route(&self.slug, ""))?)?;
             self.is_member = found.me.is_some();
-            return Ok(found.completed_at.is_some());
+            if found.completed_at.is_some() {
+                // Its last words may have come in between.
+                if found.last_sequence > self.seen {
+                    continue;
+                }
+                return Ok(true);
+            }
+            if !page.items.is_empty() && self.is_member {
+                self.tell_seen()?;
+            }
+            return Ok(false);
+        }
+    }
+
+    /// Tells up to where it was read. Whoever was a member a moment ago may have left, as everybody
+    /// does when the channel ends.
+    fn tell_seen(&mut self) -> Result<()> {
+        let body = json!({"sequence": self.seen});
+        match self.client.post(&route(&self.slug, "/read"), &body) {
+            Err(cause) if cause.kind() == ErrorKind::Forbidden => {
+                self.is_member = false;
+                Ok(())
+            }
+            told => told.map(drop),
         }
     }
 

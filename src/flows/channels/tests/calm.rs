@@ -39,7 +39,12 @@ impl Site {
     }
 
     /// Posts in the turn of an agent.
-    fn post_as(&mut self, agent: &str, room: &Channel, request: &PostRequest) -> Result<i64> {
+    pub(super) fn post_as(
+        &mut self,
+        agent: &str,
+        room: &Channel,
+        request: &PostRequest,
+    ) -> Result<i64> {
         let caller = Caller::Job { id: job(place(agent)), token_hash: String::new() };
         let slug = room.slug.clone();
         self.try_write(|tx, ground| speak::post_in_room(tx, ground, (&caller, &slug), request))

@@ -4,11 +4,13 @@ use std::collections::BTreeSet;
 
 use proptest::prelude::*;
 
+use crate::api::channels::PostRequest;
 use crate::base::{Actor, Result};
 use crate::channels::{self, Channel};
-use crate::flows::channels::members;
-use crate::flows::channels::tests::{AGENTS, Site};
-use crate::mail;
+use crate::flows::channels::tests::{AGENTS, Site, insert_job, job, place};
+use crate::flows::channels::{fresh, members, seat};
+use crate::mail::agent;
+use crate::mail::{self, TurnEnd};
 
 /// One step of the model.
 #[derive(Clone, Debug)]
@@ -19,6 +21,9 @@ enum Act {
     Mute(usize, usize, bool),
     Say(usize, usize, usize),
     Turn(usize, usize),
+    /// A turn in which an agent posts by verb, and says nothing at its end.
+    Post(usize, usize),
+    HandOver(usize),
     Complete(usize),
 }
 
@@ -32,6 +37,8 @@ fn act() -> impl Strategy<Value = Act> {
         5 => (0..3usize, 0..2usize, 0..5usize)
             .prop_map(|(room, who, text)| Act::Say(room, who, text)),
         6 => (0..3usize, 0..5usize).prop_map(|(agent, text)| Act::Turn(agent, text)),
+        2 => (0..3usize, 0..5usize).prop_map(|(agent, text)| Act::Post(agent, text)),
+        1 => (0..3usize).prop_map(Act::HandOver),
         1 => (0..3usize).prop_map(Act::Complete),
     ]
 }
@@ -73,10 +80,21 @@ impl Site {
                 let _: Result<i64> = self.say(*who, &room, TEXTS[*text]);
             }
             Act::Turn(agent, text) => {
-                let agent = AGENTS[*agent];
-                let Some(seat) = channels::seat_of(&self.c, agent).unwrap() else { return };
-                let room = channels::find(&self.c, seat).unwrap();
-                self.answer(agent, &room, TEXTS[*text]);
+                let Some((agent, room)) = self.seated(AGENTS[*agent]) else { return };
+                self.answer(&agent, &room, TEXTS[*text]);
+            }
+            Act::Post(agent, text) => {
+                let Some((agent, room)) = self.seated(AGENTS[*agent]) else { return };
+                let Some(block) = self.hear(&agent, &room) else { return };
+                let request = PostRequest { body: TEXTS[*text].to_owned(), ..Default::default() };
+                let _: Result<i64> = self.post_as(&agent, &room, &request);
+                self.end(&agent, Some(&block.id), TurnEnd::Answered, "[no-reply]");
+            }
+            Act::HandOver(agent) => {
+                let Some((agent, room)) = self.seated(AGENTS[*agent]) else { return };
+                if !agent.ends_with("-3") {
+                    self.hand_over(&agent, &room);
+                }
             }
             Act::Complete(at) => {
                 let Some(room) = room(at) else { return };
@@ -85,6 +103,53 @@ impl Site {
                     channels::complete(tx, &now, &Actor::System)?;
                     channels::release_all(tx, now.number)
                 });
+            }
+        }
+    }
+
+    /// Returns the agent that sits for a persona, and where.
+    fn seated(&self, persona: &str) -> Option<(String, Channel)> {
+        [persona.to_owned(), format!("{persona}-2"), format!("{persona}-3")].into_iter().find_map(
+            |agent| {
+                let room = channels::seat_of(&self.c, &agent).unwrap()?;
+                Some((agent, channels::find(&self.c, room).unwrap()))
+            },
+        )
+    }
+
+    /// Gives the seat of an agent to a fresh one, which runs.
+    fn hand_over(&mut self, agent: &str, room: &Channel) {
+        self.write(|tx, ground| {
+            let c = tx.connection();
+            let old = agent::find(c, agent)?.unwrap();
+            let new = fresh(tx, &old, "digest")?;
+            let start = job(place(&new.name));
+            insert_job(tx, &start, &new.name);
+            agent::start(tx, &new, &start, "digest")?;
+            let members = channels::members(c, room.number)?;
+            let member = members.iter().find(|it| it.agent.as_deref() == Some(agent)).unwrap();
+            let who = (&old, new.name.as_str(), &Actor::System);
+            seat::take_over(tx, ground, (room, member), who, None)?;
+            agent::set_heir(tx, agent, Some(&new.name))
+        });
+    }
+
+    /// Returns who should get what is said next: each member with an agent that is not muted.
+    fn listeners(&self, room: &Channel) -> BTreeSet<String> {
+        let members = channels::members(&self.c, room.number).unwrap();
+        members.iter().filter(|it| it.is_active()).filter_map(|it| it.agent.clone()).collect()
+    }
+
+    /// Each message that was said since is there once for each member but its author.
+    fn require_told(&self, before: &[(Channel, BTreeSet<String>)]) {
+        for (room, listeners) in before {
+            let since = channels::after(&self.c, room.number, room.last_sequence, 1_000).unwrap();
+            for spoken in since.iter().filter(|it| it.handle.is_some()) {
+                let heard = mail::heard_in_room(&self.c, &spoken.id).unwrap();
+                let told: BTreeSet<String> = heard.iter().map(|it| it.agent.clone()).collect();
+                let own = spoken.agent.as_ref();
+                let expected = listeners.iter().filter(|it| Some(*it) != own).cloned();
+                assert_eq!(told, expected.collect(), "{spoken:?}");
             }
         }
     }
@@ -108,6 +173,9 @@ impl Site {
                 let heard = mail::heard_in_room(&self.c, &spoken.id).unwrap();
                 let agents: BTreeSet<&str> = heard.iter().map(|it| it.agent.as_str()).collect();
                 assert_eq!(agents.len(), heard.len(), "twice for one agent");
+                let name = |it: &&str| it.split('-').next().unwrap_or_default().to_owned();
+                let personas: BTreeSet<String> = agents.iter().map(name).collect();
+                assert_eq!(personas.len(), agents.len(), "twice for one member: {heard:?}");
                 let own = spoken.agent.as_deref().unwrap_or_default();
                 assert!(!agents.contains(own), "an agent hears itself");
             }
@@ -124,12 +192,15 @@ proptest! {
     /// Fails with `WB_WITHOUT=post_tx`.
     #[test]
     fn g38_whatever_happens_a_channel_has_one_chair_and_no_gap(
-        acts in prop::collection::vec(act(), 1..60),
+        acts in prop::collection::vec(act(), 1..120),
     ) {
         let mut site = Site::new();
         let mut rooms = Vec::new();
         for act in &acts {
+            let now = rooms.iter().map(|it| (site.channel(it), site.listeners(it)));
+            let before: Vec<_> = now.collect();
             site.step(&mut rooms, act);
+            site.require_told(&before);
             site.require_sound(&rooms);
         }
     }

@@ -1,7 +1,9 @@
 // A conversation: Enter sends (Shift+Enter breaks the line), whoever reads the end keeps seeing it,
-// and what was seen is told to the server, so that lists know what is new.
+// and what was seen is told to the server, so that lists know what is new. Who cannot see it hears
+// who has answered, and not what.
 
 import { attaching } from "./attach.js";
+import { bind } from "./keys.js";
 import { refreshIn } from "./live.js";
 import { names } from "./names.js";
 
@@ -20,6 +22,8 @@ export function start(root) {
     if (area.value.trim() || files) area.form.requestSubmit();
   });
   attachingOnce(root.querySelector("#ch-foot"));
+  const area = () => root.querySelector("#ch-say textarea");
+  bind("r", "Write a message", () => area().focus(), { when: area });
   const lines = root.querySelector("#ch-lines");
   const down = root.querySelector("#ch-down");
   const last = () => Number(lines.dataset.last);
@@ -49,8 +53,10 @@ export function start(root) {
   };
   const toEnd = (options) => lines.lastElementChild?.scrollIntoView({ block: "end", ...options });
   const keepMark = marking(lines);
+  const announce = announcing(lines, root.querySelector("#ch-said"), last);
   const follow = () => {
     keepMark();
+    announce();
     if (isAtEnd) toEnd();
     show();
   };
@@ -82,6 +88,18 @@ function attachingOnce(foot) {
   };
   new MutationObserver(look).observe(foot, { childList: true });
   look();
+}
+
+/** Returns a function that says which agents have answered since it was called before. */
+function announcing(lines, status, last) {
+  let known = last();
+  return () => {
+    const isNew = (line) => Number(line.id.slice(1)) > known;
+    const fresh = [...lines.querySelectorAll(".ch-agent")].filter(isNew);
+    const names = new Set(fresh.map((line) => line.querySelector(".message-head strong").textContent));
+    if (names.size) status.textContent = `${[...names].join(", ")} answered`;
+    known = Math.max(known, last());
+  };
 }
 
 /** What was new when the page was opened stays marked as long as somebody is there. */

@@ -192,8 +192,11 @@ fn heard(all: &[HeardView], is_newest: bool) -> Option<String> {
     };
     add(names(&|it| it.state == "unconfirmed"), "may not have received it");
     add(names(&|it| it.wakes && it.state == "dropped"), "didn’t receive it");
+    let came_to = |word: &'static str| move |it: &HeardView| it.came_to.as_deref() == Some(word);
+    add(names(&came_to("silent")), "read it and had nothing to add");
+    add(names(&came_to("acknowledged")), "acknowledged it");
     if is_newest {
-        add(names(&|it| it.state == "confirmed"), "received it");
+        add(names(&|it| it.state == "confirmed" && it.came_to.is_none()), "received it");
         add(names(&is_open), "is receiving it");
         add(names(&|it| it.wakes && it.state == "queued"), "will receive it");
         add(names(&|it| !it.wakes && it.state == "queued"), "will read it later");

@@ -48,10 +48,17 @@ fn each_recipe_is_a_block_and_a_skill_that_check_has_nothing_to_say_about() {
         }
     }
     check_is_clean(&together);
+    // The program of the agent in a terminal is not on every machine.
+    together.edit(|lua| lua.replace("{ \"claude\", \"--perm", "{ \"/bin/true\", \"--perm"));
     let server = together.serve();
     let config = together.get("/api/config").ok();
-    // With the three inboxes, the monitor and the agent.
-    assert_eq!(config["kinds"].as_array().unwrap().len(), 15);
+    let kinds = config["kinds"].as_array().unwrap().iter();
+    let names: Vec<&str> = kinds.map(|it| it["name"].as_str().unwrap()).collect();
+    let is_kind = |it: &&&str| !it.contains(['/', '@']);
+    assert_eq!(names.iter().filter(is_kind).count(), 11, "{names:?}");
+    for inbox in ["accounts/open", "tidy/page", "deploy/run"] {
+        assert!(names.contains(&inbox), "{names:?}");
+    }
     assert_eq!(config["webhooks"][0]["path"], "/hooks/issues");
     server.stop();
 }

@@ -218,6 +218,9 @@ pub struct ApprovalOutcome {
     pub note: Option<String>,
     /// Who decided it.
     pub decided_by: Option<Actor>,
+    /// Why the caller should not wait, and what to do instead, if it asked to be told.
+    #[serde(default)]
+    pub advice: Option<String>,
 }
 
 /// The response of `POST /api/agent/permissions`.

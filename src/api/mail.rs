@@ -252,9 +252,9 @@ pub struct InboxView {
     pub name: String,
     /// Its address.
     pub address: Address,
-    /// Its purpose, for people.
+    /// Its purpose, for people; empty if it is gone.
     pub about: String,
-    /// Name of the engine.
+    /// Name of the engine; empty if it is gone.
     pub engine: String,
     /// Messages whose instance has not started.
     pub depth: u64,
@@ -262,9 +262,9 @@ pub struct InboxView {
     pub running: u64,
     /// Instances that wait for a decision.
     pub parked: u64,
-    /// Most instances that run at once.
+    /// Most instances that run at once; 0 if it is gone.
     pub concurrency: u32,
-    /// What happens to an instance that a crash ended.
+    /// What happens to an instance that a crash ended; empty if it is gone.
     pub on_lost: String,
     /// The kind of the jobs that watch its instances.
     pub monitor: Option<String>,
@@ -272,6 +272,12 @@ pub struct InboxView {
     pub schema: Option<Value>,
     /// What a reply must be.
     pub reply_schema: Option<Value>,
+    /// The jobs of its instances that have not ended: those that run, then parked ones, then those
+    /// that wait, in their order. At most 50 of each.
+    pub jobs: Vec<JobId>,
+    /// Whether the script no longer declares it. It accepts no messages; its waiting jobs start
+    /// when it is back.
+    pub is_gone: bool,
 }
 
 /// The answer of `GET /api/inboxes`.

@@ -281,6 +281,18 @@ pub const APPROVALS_PENDING_MAX: i64 = 100;
 pub const APPROVAL_BODY_BYTES_MAX: usize = 6 * APPROVAL_PAYLOAD_BYTES_MAX + 64 * 1024;
 /// Longest wait for a decision per request, in milliseconds.
 pub const APPROVAL_WAIT_MS_MAX: u64 = 55_000;
+/// Longest payload of a message, and longest reply, in bytes of JSON.
+pub const MAIL_PAYLOAD_BYTES_MAX: usize = 256 * 1024;
+/// Longest category of a message, in characters.
+pub const MAIL_CATEGORY_CHARS_MAX: usize = 80;
+/// Most messages that one job sends within a minute.
+pub const MAIL_SENDS_MAX: u32 = 60;
+/// Most of them that an agent sends to one other agent.
+pub const MAIL_PAIR_MAX: u32 = 10;
+/// Most messages that wait for one agent.
+pub const MAIL_QUEUE_MAX: u64 = 1_000;
+/// How long a message waits for an agent, in milliseconds.
+pub const MAIL_WAIT_MS_MAX: i64 = 7 * 24 * 3_600_000;
 
 /// One row of docs/limits.md.
 #[derive(Clone, Copy, Debug)]
@@ -439,61 +451,16 @@ limits! {
     TEMPLATE_TOPICS_MAX "inboxes" "(the script is refused)" "inboxes per template";
     TEMPLATES_MAX "files" "(the script is refused)" "templates next to the script";
     SKILL_BYTES_MAX "bytes" "(the script is refused)" "the file of a skill";
+    MAIL_PAYLOAD_BYTES_MAX "bytes" "too_large" "the payload of a message, and a reply";
+    MAIL_CATEGORY_CHARS_MAX "characters" "bad_parameter" "the category of a message";
+    MAIL_SENDS_MAX "messages" "too_many_messages" "messages of one job within a minute";
+    MAIL_PAIR_MAX "messages" "too_many_messages" "messages of an agent to another within a minute";
+    MAIL_QUEUE_MAX "messages" "queue_full" "messages that wait for one agent";
+    MAIL_WAIT_MS_MAX "ms" "expired" "time that a message waits for an agent";
     ANSWER_BYTES_MAX "bytes" "too_large" "a response that a command reads";
     EVENT_BYTES_MAX "bytes" "too_large" "an event that a command reads";
     ANCHORS_BYTES_MAX "bytes" "too_large" "an anchor file";
 }
 
 #[cfg(test)]
-mod tests {
-    use std::time::Duration;
-
-    use super::*;
-
-    /// Returns the table of docs/limits.md.
-    fn table() -> String {
-        let mut text = String::from("| limit | of | beyond it | name |\n|---|---|---|---|\n");
-        for it in LIMITS {
-            let value = match it.unit {
-                "bytes" if it.value.is_multiple_of(1024 * 1024) => {
-                    format!("{} MiB", it.value >> 20)
-                }
-                "bytes" if it.value.is_multiple_of(1024) => format!("{} KiB", it.value >> 10),
-                "ms" => format_duration(Duration::from_millis(it.value)),
-                unit => format!("{} {unit}", it.value).trim_end().to_owned(),
-            };
-            let beyond = match it.code.starts_with('(') {
-                true => it.code.trim_matches(['(', ')']).to_owned(),
-                false => format!("`{}`", it.code),
-            };
-            text += &format!("| {value} | {} | {beyond} | `{}` |\n", it.what, it.name);
-        }
-        text
-    }
-
-    /// `UPDATE_DOCS=1` writes the table anew.
-    #[test]
-    fn the_document_has_every_limit() {
-        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/limits.md");
-        let text = std::fs::read_to_string(path).unwrap();
-        let (start, end) = ("<!-- limits -->\n", "<!-- end of limits -->\n");
-        let (before, rest) = text.split_once(start).unwrap();
-        let (shown, after) = rest.split_once(end).unwrap();
-        if std::env::var_os("UPDATE_DOCS").is_some() {
-            std::fs::write(path, format!("{before}{start}{}{end}{after}", table())).unwrap();
-            return;
-        }
-        assert_eq!(shown, table(), "docs/limits.md: run this test once with UPDATE_DOCS=1");
-    }
-
-    #[test]
-    fn every_constant_is_in_the_table_once() {
-        let source = include_str!("limit.rs");
-        let names = source.lines().filter_map(|it| it.strip_prefix("pub const ")?.split_once(':'));
-        let names =
-            names.map(|(name, _)| name).filter(|it| !["LIMITS", "PAGE_ROWS_DEFAULT"].contains(it));
-        for name in names {
-            assert_eq!(LIMITS.iter().filter(|it| it.name == name).count(), 1, "{name}");
-        }
-    }
-}
+mod tests;

@@ -37,7 +37,9 @@ pub use rows::before::{before_of, keep_before};
 pub use rows::board::retries;
 pub use rows::bulk::{Choice, chosen, count, each_waiting, rename_kind};
 pub use rows::dismissal::{dismiss, dismissed};
-pub use rows::instance::{instances, last_leg, last_of_message, legs, roots_of_message};
+pub use rows::instance::{
+    instances, last_leg, last_of_message, legs, open_inboxes, open_of_inbox, roots_of_message,
+};
 pub use rows::job::{Job, JobFilter, Turn};
 pub use rows::measures::{QueueCounts, Spent, queue_counts, spent};
 pub use rows::pool::{Pool, PoolCaps};
@@ -57,7 +59,7 @@ pub use run::asks::Asking;
 pub use run::dispatch::{Hooks, Prepared, Queue, Setup};
 pub use run::engine::{Engines, KIND_CHANGED, PROMPT_FAILED, ResolvedEngine};
 pub use run::generation::{Generation, Generations};
-pub use run::instance_reply::{Given, InstanceFiles, check_reply, give_verdict};
+pub use run::instance_reply::{Given, InstanceFiles, check_reply, give_verdict, status_file};
 pub use run::launch::{Alone, HOOKS_WAY};
 pub use run::monitor::monitor_of;
 pub use run::recovery::Left;

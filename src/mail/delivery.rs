@@ -113,7 +113,7 @@ pub struct Delivery {
 }
 
 impl Delivery {
-    fn from_row(row: &Row<'_>) -> rusqlite::Result<Delivery> {
+    pub(super) fn from_row(row: &Row<'_>) -> rusqlite::Result<Delivery> {
         let to: (String, String) = (row.get("to_class")?, row.get("to_name")?);
         Ok(Delivery {
             seq: row.get("seq")?,
@@ -347,7 +347,7 @@ pub fn drop_open(tx: &Tx<'_>, to: &Address, reason: &str, has_read: bool) -> Res
     Ok(())
 }
 
-fn changed(tx: &Tx<'_>, message: &MailId, by: &Actor, state: &str) -> Result<()> {
+pub(super) fn changed(tx: &Tx<'_>, message: &MailId, by: &Actor, state: &str) -> Result<()> {
     let data = json!({"state": state});
     message::tell(tx, EventKind::DeliveryChanged, message, by, Scope::Site, data)
 }

@@ -34,6 +34,10 @@ const ANSWERED_BY_JOB: &str = "
 const RECENT_OF_JOB: &str = "
     SELECT COUNT(*) FROM messages WHERE job_id = :job
         AND created_ms > :since AND created_ms <= :now";
+const RECENT_OF_JOB_TO: &str = "
+    SELECT COUNT(*) FROM messages INDEXED BY messages_by_job WHERE job_id = :job
+        AND created_ms > :since AND created_ms <= :now
+        AND sort = 'message' AND to_class = :class AND to_name = :name";
 
 const RECENT_OF_SCRIPT: &str = "
     SELECT COUNT(*) FROM messages INDEXED BY messages_of_script
@@ -55,6 +59,7 @@ pub(super) const STATEMENTS: &[(&str, &str)] = &[
     ("mail::answer", ANSWER),
     ("mail::answered_by_job", ANSWERED_BY_JOB),
     ("mail::recent_of_job", RECENT_OF_JOB),
+    ("mail::recent_of_job_to", RECENT_OF_JOB_TO),
     ("mail::recent_of_script", RECENT_OF_SCRIPT),
     ("mail::depth", DEPTH),
     ("mail::other_person", OTHER_PERSON),
@@ -312,6 +317,22 @@ pub fn recent_of_job(
 ) -> Result<u32> {
     let mut statement = connection.prepare_cached(RECENT_OF_JOB)?;
     let params = named_params! {":job": job, ":since": since, ":now": now};
+    Ok(statement.query_row(params, |row| row.get(0))?)
+}
+
+/// Returns how many of them it has sent to one address.
+///
+/// # Errors
+/// Fails if the database cannot be read.
+pub fn recent_of_job_to(
+    connection: &Connection,
+    (job, to): (&JobId, &Address),
+    (since, now): (Millis, Millis),
+) -> Result<u32> {
+    let mut statement = connection.prepare_cached(RECENT_OF_JOB_TO)?;
+    let params = named_params! {
+        ":job": job, ":since": since, ":now": now, ":class": to.class(), ":name": to.name(),
+    };
     Ok(statement.query_row(params, |row| row.get(0))?)
 }
 

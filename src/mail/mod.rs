@@ -8,6 +8,7 @@ mod block;
 mod delivery;
 mod forget;
 mod message;
+mod overdue;
 mod room;
 mod rooms;
 mod unconfirmed;
@@ -24,9 +25,10 @@ pub use delivery::{
 pub use forget::{forget, forgettable};
 pub use message::{
     Filter, Message, NewMessage, answer_of, depth_of, find, is_answered_by_job, list, other_person,
-    recent_of_job, recent_of_script, send, thread,
+    recent_of_job, recent_of_job_to, recent_of_script, send, thread,
 };
 
+pub use overdue::{end_waiting, overdue, waiting_for_agent};
 pub use room::{
     Heard, Waiting, calm_waiting, count_in_room, deliver_in_room, drop_in_room, drop_waiting,
     heard_in_room, is_briefed, is_repeated, left_out_in_room, repeat_block, take_over_room,
@@ -49,6 +51,7 @@ pub fn statements() -> Vec<(&'static str, &'static str)> {
         agent::STATEMENTS,
         block::STATEMENTS,
         unconfirmed::STATEMENTS,
+        overdue::STATEMENTS,
         room::STATEMENTS,
     ]
     .concat()

@@ -61,7 +61,7 @@ pub use vm::effect::{Effect, Told};
 pub use vm::handle::{SCRIPT_STUCK, Vm};
 pub use vm::outside::{Outside, Said, SaidLine};
 pub use vm::stats::{Called, Wear};
-pub use vm::template::{INBOX_NAMES, PROMPT_NAMES, fill_template, prompt};
+pub use vm::template::{INBOX_NAMES, MONITOR_PROMPT, PROMPT_NAMES, fill_template, prompt};
 pub use vm::thread::MEND;
 
 use crate::base::{Context, Error, ErrorKind};

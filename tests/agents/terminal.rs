@@ -59,17 +59,26 @@ impl Drop for Tmux {
     }
 }
 
-/// Declares an agent that is this program, called as a terminal's.
-pub(crate) fn declare(bench: &Bench, name: &str, (fields, engine): (&str, &str)) {
+/// Returns the fields of an engine whose terminal shows this program.
+pub(crate) fn fake(bench: &Bench) -> String {
     let own = std::env::current_exe().unwrap();
     let (own, out) = (own.to_str().unwrap(), &bench.out);
     let run = format!(
         "HOOKS_FILE=$0 exec {own} --exact support::fake_terminal::fake_terminal --nocapture -q"
     );
+    format!(
+        "  command = {{ \"/bin/sh\", \"-c\", \"{run}\" }}, hooks = {{ \"{{{{hooks_file}}}}\" }},
+  env = {{ FAKE_TERMINAL = \"{out}\" }},\n"
+    )
+}
+
+/// Declares an agent that is this program, called as a terminal's.
+pub(crate) fn declare(bench: &Bench, name: &str, (fields, engine): (&str, &str)) {
+    let fake = fake(bench);
     bench.lua(&format!(
         r#"wb.engine "{name}" {{
-  type = "terminal", command = {{ "/bin/sh", "-c", "{run}" }}, hooks = {{ "{{{{hooks_file}}}}" }},
-  input = "❯", env = {{ FAKE_TERMINAL = "{out}" }}, {engine}
+  type = "terminal", input = "❯",
+{fake}  {engine}
 }}
 wb.agent "{name}" {{ about = "A test", engine = "{name}", {fields} }}
 "#

@@ -227,6 +227,59 @@ fn a_parked_job_holds_no_slot_and_a_cancel_withdraws_its_question() {
     assert_eq!(legs(&bench).len(), 1);
 }
 
+/// An engine that forgets its sessions is named as the cause.
+#[test]
+fn a_leg_whose_session_is_gone_says_so() {
+    let bench = Bench::new();
+    let forgets = agent("exit 0").replace(
+        "echo \"$1 $2\"",
+        "\
+        echo \"No conversation found with session ID: $2\" >&2; exit 1; echo \"$1 $2\"",
+    );
+    parking_kind(&bench, "timeout = \"60s\"", &forgets);
+    let server = bench.serve();
+    let job = bench.job("parks", json!({}));
+    let id = asked(&bench);
+    bench.wait_status(&job, "parked");
+    approve(&bench, &id);
+    until("the next leg ends", || legs(&bench).len() == 2 && legs(&bench)[0]["status"] == "failed");
+    assert_eq!(legs(&bench)[0]["reason"], "session_lost");
+    server.stop();
+}
+
+/// Whoever waits in the last place keeps all others waiting: it is told at once to park instead.
+/// One that cannot be parked waits, and so does everybody while there is another place.
+#[test]
+fn a_wait_in_the_last_place_is_refused_with_the_way_to_park() {
+    let waits = "eval \"$(cat)\"\n\
+        id=$(\"$wb_agent\" approval create --channel aws --title 'Create it?')\n\
+        echo \"$id\" > \"$OUT/id\"\n\
+        \"$wb_agent\" approval await \"$id\" --timeout 500ms > \"$OUT/printed\" 2> \"$OUT/said\"\n\
+        echo $? > \"$OUT/first\"\n\
+        grep -q and-exit \"$OUT/said\" && exit 0\n\
+        \"$wb_agent\" approval await \"$id\" --timeout none; echo $? > \"$OUT/code\"";
+    for (places, can_park) in [(1, true), (2, true), (1, false)] {
+        let bench = Bench::new();
+        bench.limits(&format!("jobs = {places}, grace = \"1s\""));
+        parking_kind(&bench, "timeout = \"60s\"", waits);
+        if !can_park {
+            bench.edit(|lua| lua.replace("resume = { \"--resume\", \"{{session}}\" },", ""));
+        }
+        let server = bench.serve();
+        let job = bench.job("parks", json!({}));
+        let id = asked(&bench);
+        assert_eq!(bench.wait_left("first"), "75");
+        let (said, is_refused) = (bench.left("said"), places == 1 && can_park);
+        assert_eq!(said.contains("approval create … --and-exit"), is_refused, "{said}");
+        if !is_refused {
+            bench.post(&format!("/api/approvals/{id}/approve"), json!({"version": 1})).ok();
+            assert_eq!(bench.wait_left("code"), "0");
+        }
+        bench.ended(&job);
+        server.stop();
+    }
+}
+
 #[test]
 fn an_expiry_goes_on_too_and_what_cannot_go_on_is_refused() {
     let bench = Bench::new();

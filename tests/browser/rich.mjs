@@ -144,6 +144,28 @@ const VIEWS = `eval "$(cat)"
 
 const PERSPECTIVE = readFileSync(new URL("../data/perspective.lua", import.meta.url), "utf8");
 
+const OPENS = `case "$(cat "$MESSAGE_PATH")" in
+*quick*) wb-agent send person:ada 'The team *quick* has its account.'; wb-agent complete --reply '{"account": "1234"}' ;;
+*) while :; do wb-agent inbox --wait 50s > /dev/null || exit 1; done ;;
+esac
+`;
+
+const INBOXES = `wb.inbox "accounts/open" {
+  about = "Open an account for a team", engine = "opens", timeout = "45m", on_server_loss = "kill",
+  workspace = "worktree", repo = ".", schema = "schemas/open.json", sends = { "person:*" },
+}
+wb.engine "keeps" { type = "stream", command = { "/bin/cat" }, speaks = "lines" }
+wb.agent "keeper" { about = "Keeps the book of the well", engine = "keeps" }
+`;
+
+const OPEN = {
+  type: "object", required: ["team"],
+  properties: {
+    team: { type: "string", description: "Its short name" }, budget: { type: "integer", maximum: 500, description: "Euro a month" },
+    size: { enum: ["small", "large"] }, note: { type: "string", maxLength: 400 }, regions: { type: "array" },
+  },
+};
+
 const PERSONA = (name, about) => `---\nname: ${name}\nabout: ${about}\n---\nYou read on a phone, standing up.\n`;
 
 /** Makes the site; `call` starts it and lets everything happen. Returns the ids of what there is. */
@@ -155,6 +177,7 @@ export function richSite(extra = {}) {
     "stations/a name with spaces & Ünïcode.md": "# Strange names\n\nThey work as well.\n",
     "agents/plain-reader.md": PERSONA("plain-reader", "A careful reader without the trade's words"),
     "agents/safety.md": PERSONA("safety", "Looks for what could hurt somebody"),
+    "schemas/open.json": JSON.stringify(OPEN),
     ...extra,
   };
   const site = new Site({ files, site: 'name = "Handbook",' });
@@ -163,6 +186,8 @@ export function richSite(extra = {}) {
   site.topicKind("slow", "echo 'reading the document' >&2; echo ready > \"$OUT/slow.$job\"; i=0; while [ $i -lt 600 ]; do echo \"step $i\" >&2; i=$((i+1)); sleep 1; done");
   site.engine("views", VIEWS);
   site.lua += PERSPECTIVE;
+  site.engine("opens", OPENS);
+  site.lua += INBOXES;
   return site;
 }
 
@@ -214,6 +239,13 @@ export async function live(site) {
   const changes = { ...plan.payload, steps: ["lower the TTL", "wait a day", "move", "check"] };
   await site.post(`/api/approvals/${ids.approvals.amended}/approve`, { version: 1, changes, note: "Not before the weekend." });
   ids.approvals.json = (await site.post("/api/approvals", plan)).id;
+  const write = (payload) => site.post("/api/messages", { to: "topic:accounts/open", payload });
+  const quick = await write({ team: "quick" });
+  await site.status(quick.job_id);
+  ids.letter = (await site.get("/api/messages?to=me")).items.find((it) => it.sort === "message").id;
+  ids.jobs.instance = (await write({ team: "billing", budget: 300 })).job_id;
+  await until("an instance works", async () => (await site.get(`/api/instances/${ids.jobs.instance}`)).phase === "run");
+  await write({ team: "search" });
   await until("the search knows it all", async () => (await site.get("/api/search/index")).state === "ready");
   ids.placed = Object.fromEntries((await site.get("/api/topics?source_path=states.md&limit=50")).items
     .map((it) => [it.title.split(" ").at(-1).replace(".", ""), it.placement?.state]));
@@ -237,6 +269,8 @@ export function pages(ids) {
     prompt: `/jobs/${ids.jobs.running}/prompt`, search: "/search", found: "/search?query=mud",
     narrowed: "/search?query=mud&kind=topic&status=open", kinds: "/jobs/new", begin: "/jobs/new?kind=incorporate",
     turn: "/jobs/new?kind=perspective", start: `/topics/${ids.topic}`,
+    inboxes: "/inboxes", inbox: "/inboxes/accounts/open", instance: `/jobs/${ids.jobs.instance}`,
+    mail: "/mail", letter: `/mail/${ids.letter}`, agents: "/agents", agent: "/agents/keeper",
     nothing: "/search?query=zeppelin", settings: "/settings", missing: "/no/such/page",
   };
 }

@@ -1,6 +1,7 @@
 //! The recipes of docs/cookbook.md, verbatim: loaded without a warning, and run on the real server
 //! by an agent that follows their skills.
 
+mod messages;
 mod opened;
 mod recipes;
 mod webhook;
@@ -106,7 +107,7 @@ fn kitchen(thinks: &str) -> Bench {
 fn paste(bench: &Bench, recipe: &Recipe) {
     bench.lua(&recipe.block);
     for (path, text) in &recipe.files {
-        assert!(path.starts_with("skills/"), "{path}");
+        assert!(path.starts_with("skills/") || path.starts_with("agents/"), "{path}");
         std::fs::create_dir_all(bench.top.join(path).parent().unwrap()).unwrap();
         bench.write(path, text);
     }

@@ -43,6 +43,48 @@ fn many_messages_through_both_hooks_leave_nothing() {
     server.stop();
 }
 
+/// The guard of each hook can be killed: what it started is ended, nothing is lost, and whoever
+/// waits gets an answer.
+#[test]
+fn a_killed_guard_of_a_hook_ends_what_it_started_and_loses_nothing() {
+    let bench = Bench::new();
+    let hangs = |name: &str| {
+        format!(
+            "[ -e {out}/{name} ] || {{ echo $PPID > {out}/{name}; exec sleep 60; }}",
+            out = bench.out
+        )
+    };
+    let fields = |hook: &str, name: &str| {
+        format!("timeout = \"1m\", workspace = \"worktree\", {hook} = [[{}]]", hangs(name))
+    };
+    let agent = "echo kept >> guide.md; wb-agent complete --reply 1";
+    bench.inbox("t/before", &fields("prepare", "guard-before"), agent);
+    bench.inbox("t/after", &fields("cleanup", "guard-after"), agent);
+    let server = bench.serve();
+    for (to, file, reason, state) in [
+        ("topic:t/before", "guard-before", json!("prepare_failed"), "failed"),
+        ("topic:t/after", "guard-after", json!(null), "replied"),
+    ] {
+        let sent = send(&bench, to, json!("x")).ok();
+        let guard: i32 = bench.wait_left(file).parse().unwrap();
+        let guard = nix::unistd::Pid::from_raw(guard);
+        nix::sys::signal::kill(guard, nix::sys::signal::Signal::SIGKILL).unwrap();
+        let told = answer(&bench, sent["message_id"].as_str().unwrap());
+        assert_eq!(told["state"], state, "{to}: {told:#}");
+        let job = bench.ended(sent["job_id"].as_str().unwrap());
+        assert_eq!(job["reason"], reason, "{to}: {job:#}");
+        let is_left = state == "replied";
+        let is_failed = job["warnings"].to_string().contains("cleanup_failed");
+        assert_eq!(is_failed, is_left, "{to}: {job:#}");
+        let workspace = if is_left { "failed" } else { "gone" };
+        assert_eq!(job["workspace"]["state"], workspace, "{to}: {job:#}");
+    }
+    // The worktree whose cleanup was cut short stays for the next try.
+    assert_eq!(bench.git(&["worktree", "list"]).lines().count(), 2);
+    bench.quiet();
+    server.stop();
+}
+
 /// Whoever waits for an instance is told that a person must decide, and what to raise if it ends by
 /// its clock for the first output.
 #[test]

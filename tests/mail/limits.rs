@@ -5,7 +5,8 @@ use wiki_browser::api::mail::Sort;
 use wiki_browser::base::{Actor, Address, Clock, Ids};
 use wiki_browser::mail::{self, NewMessage};
 
-use crate::mail::send;
+use crate::agents::{ECHO, declare};
+use crate::mail::{answer, send};
 use crate::store::Served;
 use crate::support::Bench;
 
@@ -21,6 +22,70 @@ fn a_job_sends_no_more_than_sixty_messages_a_minute() {
     assert_eq!(bench.ended(sent["job_id"].as_str().unwrap())["status"], "succeeded");
     assert_eq!(bench.left("at"), "61");
     assert!(bench.left("said").contains("within a minute"), "{}", bench.left("said"));
+    server.stop();
+}
+
+/// Two agents that write to each other cost tokens at both ends.
+#[test]
+fn an_agent_sends_no_more_than_ten_messages_a_minute_to_one_other() {
+    let bench = Bench::new();
+    declare(&bench, "co", "", ECHO);
+    let agent = "for i in $(seq 11); do\n\
+        wb-agent send agent:co --payload $i > /dev/null 2> \"$OUT/said\" \\\n\
+        || echo $i > \"$OUT/at\"; done\n\
+        wb-agent send person:ada --payload done && wb-agent complete";
+    bench.inbox("t/floods", "timeout = \"2m\"", agent);
+    let server = bench.serve();
+    let sent = send(&bench, "topic:t/floods", json!({})).ok();
+    // Others can still be written to.
+    assert_eq!(bench.ended(sent["job_id"].as_str().unwrap())["status"], "succeeded");
+    assert_eq!(bench.left("at"), "11");
+    let said = bench.left("said");
+    assert!(said.contains("has sent 10 messages to agent:co within a minute"), "{said}");
+    server.stop();
+}
+
+/// Nobody waits for ever: the sender hears that the agent is gone, or has taken nothing for a week.
+#[test]
+fn what_no_agent_takes_ends_and_the_sender_gets_a_failure() {
+    let bench = Bench::new();
+    declare(&bench, "stays", "", ECHO);
+    let lua = bench.declared();
+    declare(&bench, "leaves", "", ECHO);
+    let server = bench.serve();
+    let gone = send(&bench, "agent:leaves", json!("x")).ok()["message_id"].clone();
+    let fresh = send(&bench, "agent:stays", json!("fresh")).ok()["message_id"].clone();
+    server.stop();
+    // The same message, sent eight days ago.
+    let old = "01998d4e-6c1a-7f00-8000-000000000001";
+    bench.sql(&format!(
+        "INSERT INTO messages (id, sort, sender, from_class, from_name, to_class, to_name, payload,
+            thread, depth, created_ms)
+         SELECT '{old}', sort, sender, from_class, from_name, to_class, to_name, payload, '{old}',
+            depth, created_ms - 8 * 86400000 FROM messages WHERE id = '{}'",
+        fresh.as_str().unwrap()
+    ));
+    bench.sql(&format!(
+        "INSERT INTO deliveries (message_id, to_class, to_name, state)
+         VALUES ('{old}', 'agent', 'stays', 'queued')"
+    ));
+    bench.edit(|_| lua);
+    let server = bench.serve();
+    let state = |id: &str| {
+        let message = bench.get(&format!("/api/messages/{id}")).ok();
+        let it = &message["deliveries"][0];
+        (it["state"].clone(), it["reason"].clone())
+    };
+    for (id, ended, why) in [
+        (gone.as_str().unwrap(), ("dropped", "recipient_ended"), "no longer declared"),
+        (old, ("expired", "expired"), "did not take the message within 7 days"),
+    ] {
+        let answer = answer(&bench, id);
+        assert_eq!(answer["state"], "failed", "{answer}");
+        assert!(answer["failure"].as_str().unwrap().contains(why), "{answer}");
+        assert_eq!(state(id), (json!(ended.0), json!(ended.1)));
+    }
+    assert_eq!(state(fresh.as_str().unwrap()).0, "queued");
     server.stop();
 }
 

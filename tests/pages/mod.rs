@@ -6,6 +6,7 @@ mod begin;
 mod flow;
 mod holder;
 mod hostile;
+mod inboxes;
 mod jobs;
 mod mail;
 mod reader;

@@ -96,6 +96,11 @@ impl Bench {
         self.declarations.borrow_mut().push_str(text);
     }
 
+    /// Returns what was declared so far.
+    pub(crate) fn declared(&self) -> String {
+        self.declarations.borrow().clone()
+    }
+
     /// Changes what was declared.
     pub(crate) fn edit(&self, change: impl FnOnce(&str) -> String) {
         let changed = change(&self.declarations.borrow());

@@ -24,7 +24,8 @@ const PENDING: u8 = 75;
 /// What stands at the end of `approval await --help`.
 const AWAIT_HELP: &str = "\
 Exit codes: 0 approved (the payload printed is the one that was approved), 10 rejected,
-11 withdrawn or expired, 75 still pending.
+11 withdrawn or expired, 75 still pending. A job that holds the last place of `limits.jobs` and can
+be parked exits 75 at once: use `approval create --and-exit` instead.
 
 Example:
   wb-agent approval await ID --timeout none";
@@ -156,16 +157,20 @@ fn wait(screen: &Screen, client: &Client, id: &ApprovalId, limit: Option<Duratio
         let left = limit.map_or(longest, |it| it.saturating_sub(start.elapsed()).min(longest));
         let seconds = left.as_millis().div_ceil(1_000).to_string();
         let path = format!("/api/approvals/{id}/await");
-        let found = client.get(&query(&path, &[("timeout", Some(&seconds))]))?;
+        let pairs = [("timeout", Some(&*seconds)), ("yields", Some("true"))];
+        let found = client.get(&query(&path, &pairs))?;
         let found: ApprovalOutcome = typed(&found)?;
         let is_over = limit.is_some_and(|it| start.elapsed() >= it);
         let code = match found.state {
             State::Approved | State::Amended => 0,
             State::Rejected => REJECTED,
             State::Withdrawn | State::Expired => ENDED,
-            State::Pending if !is_over => continue,
+            State::Pending if !is_over && found.advice.is_none() => continue,
             State::Pending => PENDING,
         };
+        if let Some(advice) = &found.advice {
+            screen.note(advice);
+        }
         let outcome = json!({"state": found.state, "payload": found.payload, "note": found.note});
         super::print(screen, &outcome)?;
         return Ok(code);

@@ -1,4 +1,4 @@
-//! The arguments of `wb-agent`, and for each verb what it reads and prints.
+//! The arguments of `wb-agent`.
 
 use camino::Utf8PathBuf;
 use clap::{Args, Parser, Subcommand};
@@ -11,22 +11,9 @@ use crate::cli::agent::mcp::Offer;
 
 /// Heading of the common options.
 const HEADING: &str = "Site and answer";
-/// The end of `wb-agent --help`.
-const AFTER_HELP: &str = "\
-Inside a job, WB_SOCKET and WB_TOKEN are already set; nothing else is needed.
-
-Exit codes: 0 success, 1 internal, 2 invalid, 3 missing or wrong token or not granted, 4 not found,
-5 conflict (the base moved, the topic closed, the job ended), 6 busy or no server.
-Errors are two lines on standard error: `error: …` and `hint: …`.
-
-Examples:
-  wb-agent get-topic --id=ID
-  wb-agent insert-proposal --topic-id=ID --base-sha=SHA < new.md
-  wb-agent help --json";
-
 /// The agent's command line: read topics, submit a proposal, post a message, finish.
 #[derive(Debug, Parser)]
-#[command(name = "wb-agent", version, after_help = AFTER_HELP, disable_help_subcommand = true)]
+#[command(name = "wb-agent", version, disable_help_subcommand = true)]
 pub(super) struct Cli {
     #[command(flatten)]
     pub(super) place: Place,
@@ -180,10 +167,13 @@ pub(super) enum Verb {
         /// The event, as the program names it
         event: String,
     },
-    /// Print this help, or the table of all verbs with --json
+    /// Print this help, or the table of its verbs with --json
     Help {
         /// Verb to explain
         verb: Option<String>,
+        /// Print what a prompt should tell this agent of its commands
+        #[arg(long, conflicts_with = "verb")]
+        prompt: bool,
     },
 }
 
@@ -241,59 +231,4 @@ pub(super) struct PutPerspective {
     /// Hash of the persona, as given to the job
     #[arg(long, value_name = "SHA")]
     pub(super) persona_sha: String,
-}
-
-/// Returns the standard input and output of a verb.
-pub(super) fn streams(verb: &str) -> Option<(Option<&'static str>, &'static str)> {
-    Some(match verb {
-        "get-topic" => (None, "one JSON object {topic, anchor, messages, proposals, rework}"),
-        "get-proposal" => {
-            (None, "one JSON object {proposal, text, diff, comment, conflict}, or the text")
-        }
-        "list-open-topics" => (None, "a JSON array of {topic, anchor, placement}"),
-        "list-sources" => (None, "a JSON array of {path, blob, state, tracked, open_topics}"),
-        "list-topics" => (None, "a JSON array of topics, at most the newest 1,000"),
-        "open-topic" => {
-            (Some("the message, UTF-8, not empty, at most 64 KiB"), "the id of the topic")
-        }
-        "insert-proposal" => (
-            Some("the whole new text, UTF-8, not empty, at most 8 MiB"),
-            "the id of the proposal; how it affects each other open topic goes to standard error",
-        ),
-        "post-message" => {
-            (Some("the message, UTF-8, not empty, at most 64 KiB"), "the id of the message")
-        }
-        "finish" => (None, "nothing"),
-        "complete" | "fail" => (None, "nothing"),
-        "inbox" => (None, "a JSON array of {seq, id, sort, from, payload, …}, oldest first"),
-        "peek" => (None, "the last lines of its agent's output"),
-        "send" => (None, "the id of the message"),
-        "channel" => (None, "depends on the verb"),
-        "channel show" => (None, "one JSON object: the channel with its members"),
-        "channel members" => (None, "a JSON array of {handle, sort, agent, state, …}"),
-        "channel history" => {
-            (None, "a JSON array of {sequence, author, type, text, …}, oldest first")
-        }
-        "channel attachment" => (None, "the text of the file; nothing with --out"),
-        "channel create" | "channel add" | "channel leave" | "channel mute" | "channel unmute"
-        | "channel remove" | "channel intent" | "channel complete" => {
-            (None, "the channel and its state, such as workshop-plan-1 active")
-        }
-        "channel post" => (Some("the message, UTF-8, at most 50,000 characters"), "its number"),
-        "handoff" => (None, "depends on the verb"),
-        "handoff write" => (Some("the handoff, UTF-8, not empty, at most 256 KiB"), "its file"),
-        "handoff read" => (None, "the handoff, in Markdown"),
-        "get-persona" => (None, "one JSON object {name, about, paths, sha, body}"),
-        "put-perspective" => (Some("the view, UTF-8, not empty, at most 8 MiB"), "nothing"),
-        "apply-suggestions" => (None, "the id of the proposal"),
-        "approval" => (None, "depends on the verb"),
-        "approval create" => (None, "the id of the approval"),
-        "approval get" => (None, "one JSON object: the approval with payload, changes and events"),
-        "approval list" => (None, "a JSON array of approvals without their payloads"),
-        "approval withdraw" => (None, "nothing"),
-        "approval await" => (None, "one JSON object {state, payload, note}"),
-        "mcp" => (Some("JSON-RPC 2.0, one message per line"), "the same"),
-        "help" => (None, "the help, or a JSON object {name, version, verbs}"),
-        _ => return None,
-    })
 }

@@ -4,14 +4,14 @@ use clap::Command;
 use serde::Serialize;
 
 use crate::base::{Error, Result};
-use crate::cli::agent::args::streams;
+use crate::cli::agent::verbs::streams;
 
 /// The table of all verbs.
 #[derive(Serialize)]
 pub(super) struct Verbs {
     name: &'static str,
     version: &'static str,
-    verbs: Vec<Verb>,
+    pub(super) verbs: Vec<Verb>,
 }
 
 impl Verbs {
@@ -24,9 +24,9 @@ impl Verbs {
 }
 
 #[derive(Serialize)]
-struct Verb {
-    verb: String,
-    about: Option<String>,
+pub(super) struct Verb {
+    pub(super) verb: String,
+    pub(super) about: Option<String>,
     flags: Vec<Flag>,
     stdin: Option<&'static str>,
     stdout: &'static str,
@@ -107,6 +107,7 @@ fn describe(root: &Command, name: &str, verb: &Command) -> Verb {
 mod tests {
     use super::*;
     use crate::cli::agent::command;
+    use crate::cli::agent::mode::Mode;
 
     #[test]
     fn the_parser_is_sound_and_every_verb_says_what_it_reads_and_prints() {
@@ -140,6 +141,7 @@ mod tests {
                 .unwrap()
                 .contains("post-message")
         );
-        assert!(text(command(), None).unwrap().contains("Exit codes"));
+        let root = Mode::Person.command(command());
+        assert!(text(root, None).unwrap().contains("Exit codes"));
     }
 }

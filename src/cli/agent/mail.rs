@@ -70,11 +70,6 @@ impl Mode {
     }
 }
 
-/// Whether this agent is an instance of an inbox.
-pub(super) fn is_instance() -> bool {
-    Mode::of_environment().is_some()
-}
-
 /// `complete`: the reply goes into its file, then to the server, then the status into its file.
 pub(super) fn complete(screen: &Screen, place: &Place, reply: Option<&str>) -> Result<()> {
     let mode = Mode::require()?;

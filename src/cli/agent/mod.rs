@@ -11,6 +11,8 @@ mod help;
 mod hook;
 mod mail;
 mod mcp;
+mod mode;
+mod verbs;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -35,6 +37,7 @@ use crate::base::{
     TopicId, truncate_chars,
 };
 use crate::cli::agent::args::{Cli, InsertProposal, OpenTopic, Place, PutPerspective, Verb};
+use crate::cli::agent::mode::Mode;
 use crate::cli::terminal::screen::{self, Color, Form, Screen, typed};
 use crate::cli::terminal::usage::usage;
 use crate::cli::terminal::{escape, input};
@@ -50,17 +53,9 @@ pub(super) fn command() -> clap::Command {
     <args::Cli as clap::CommandFactory>::command()
 }
 
-/// Returns the parser as this agent sees it: an instance ends with a verdict, any other job with a
-/// result. What does not fit is not shown; typed all the same, it says so.
+/// Returns the parser as whoever calls it sees it.
 fn command_here() -> clap::Command {
-    let is_in_job = std::env::var_os("WB_TOKEN").is_some_and(|it| !it.is_empty());
-    let hidden: &[&str] = match (mail::is_instance(), is_in_job) {
-        (true, _) => &["finish"],
-        (false, true) => &["complete", "fail", "inbox"],
-        // Whoever reads the help by hand is shown all of it.
-        (false, false) => &[],
-    };
-    hidden.iter().fold(command(), |root, name| root.mut_subcommand(name, |it| it.hide(true)))
+    Mode::here().command(command())
 }
 
 /// Runs `wb-agent` with these arguments, the program's name first.
@@ -94,7 +89,11 @@ fn run(cli: Cli) -> Result<u8> {
     let screen = Screen::new(form, Color::Never);
     let place = cli.place;
     match cli.verb {
-        Verb::Help { verb } => explain(&screen, &place, verb.as_deref())?,
+        Verb::Help { prompt: true, .. } => {
+            let prompt = Mode::here().addendum(command());
+            screen.answer(&json!({"prompt": prompt}), |screen, _| screen.put(&prompt))?;
+        }
+        Verb::Help { verb, prompt: false } => explain(&screen, &place, verb.as_deref())?,
         Verb::GetTopic { id } => {
             let id: TopicId = id.parse()?;
             let value =

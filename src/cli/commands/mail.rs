@@ -25,6 +25,8 @@ const PAYLOAD_BYTES_MAX: usize = 1024 * 1024;
 const WAIT_AT_ONCE: Duration = Duration::from_secs(50);
 /// Between two looks for a server that is away.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
+/// What is said of an inbox that the script no longer declares.
+const REMOVED: &str = "removed from the script; its jobs wait until it is back";
 /// The exit code when the time is over and there is no answer yet.
 const TIMED_OUT: u8 = 75;
 
@@ -352,7 +354,7 @@ fn inboxes(desk: &Desk) -> Result<()> {
                 it.running.to_string(),
                 it.parked.to_string(),
                 it.concurrency.to_string(),
-                escape::line(&it.about),
+                if it.is_gone { REMOVED.to_owned() } else { escape::line(&it.about) },
             ]);
         }
         screen.table(&table, "no inboxes; to declare one, see docs/inboxes.md")
@@ -370,11 +372,19 @@ fn inbox_show(desk: &Desk, name: &str) -> Result<()> {
     desk.screen.answer(&answer, |screen, _| {
         desk.detail("inbox", &found.name)?;
         desk.detail("address", &found.address.to_string())?;
+        desk.detail("state", if found.is_gone { REMOVED } else { "" })?;
         desk.detail("about", &escape::line(&found.about))?;
         desk.detail("engine", &escape::line(&found.engine))?;
         desk.detail("waiting", &found.depth.to_string())?;
-        desk.detail("running", &format!("{} of {}", found.running, found.concurrency))?;
+        let running = match found.is_gone {
+            true => found.running.to_string(),
+            false => format!("{} of {}", found.running, found.concurrency),
+        };
+        desk.detail("running", &running)?;
         desk.detail("parked", &found.parked.to_string())?;
+        for job in &found.jobs {
+            desk.detail("job", job.as_str())?;
+        }
         desk.detail("on_lost", &found.on_lost)?;
         desk.detail("monitor", found.monitor.as_deref().unwrap_or_default())?;
         for (what, schema) in [("payload", &found.schema), ("reply", &found.reply_schema)] {

@@ -28,6 +28,7 @@ pub(in crate::flows) use ended::{cancelled, settle_job};
 pub use handoffs::{find as find_handoff, list as list_handoffs, read as read_handoff, rehydrate};
 pub use handover::{handover, write as write_handoff};
 pub(in crate::flows) use heard::{block, heard};
+pub use identity::banner;
 pub(in crate::flows) use identity::{prepare, resolve};
 pub use peek::peek;
 pub(in crate::flows) use show::{how_it_ended, last_start_of, why_waiting};

@@ -14,7 +14,9 @@ use crate::approvals::{self, State};
 use crate::base::limit::APPROVAL_WAIT_MS_MAX;
 use crate::base::{ApprovalId, Error, EventKind, Result};
 use crate::flows::Site;
+use crate::flows::approvals::resume::can_park;
 use crate::flows::approvals::viewer;
+use crate::jobs::{self, Outlook, Pool};
 use crate::people::Caller;
 
 /// The query of `GET /api/approvals/{id}/await`.
@@ -24,6 +26,9 @@ use crate::people::Caller;
 pub struct Wait {
     /// Longest time to wait for a decision, in seconds; 0 returns at once.
     pub timeout: Option<u64>,
+    /// Whether to return at once if the caller's job holds the last place of `limits.jobs`, and can
+    /// be parked instead: `advice` then says so.
+    pub yields: Option<bool>,
 }
 
 impl Wait {
@@ -54,8 +59,15 @@ pub async fn outcome(
     let _asking = caller.job().ok().and_then(|(id, _)| site.queue.asking(id));
     // Before the first look, so that nothing in between is missed.
     let mut events = site.store.subscribe();
+    let yields = wait.yields.unwrap_or(false);
     loop {
-        let answer = look(site, caller, id).await?;
+        let mut answer = look(site, caller, id).await?;
+        if yields && answer.state == State::Pending {
+            answer.advice = advice(site, caller).await?;
+        }
+        if answer.advice.is_some() {
+            return Ok(answer);
+        }
         if answer.state != State::Pending || Instant::now() >= deadline || stop.is_cancelled() {
             return Ok(answer);
         }
@@ -79,6 +91,26 @@ pub async fn outcome(
     }
 }
 
+/// Returns what a job should do that would keep all others waiting with its own wait. One that
+/// cannot be parked has no other way to get its answer.
+async fn advice(site: &Site, caller: &Caller) -> Result<Option<String>> {
+    let Ok((id, _)) = caller.job() else { return Ok(None) };
+    let (id, works) = (id.clone(), site.works.now());
+    site.store
+        .read(move |c| {
+            let job = jobs::find_brief(c, &jobs::Viewer::Program, &id)?;
+            let now = works.store.clock().now();
+            let outlook = Outlook::load(c, &jobs::Viewer::Program, &works.config, now)?;
+            let blocks = job.pool == Pool::Work && outlook.is_full(Pool::Work);
+            Ok((blocks && can_park(&works.config, &job)).then(|| {
+                "waiting here keeps every other job waiting: withdraw the request, ask again with \
+                 `wb-agent approval create … --and-exit`, and end your turn"
+                    .to_owned()
+            }))
+        })
+        .await
+}
+
 async fn look(site: &Site, caller: &Caller, id: &ApprovalId) -> Result<ApprovalOutcome> {
     let (caller, id) = (caller.clone(), id.clone());
     site.store
@@ -92,6 +124,7 @@ async fn look(site: &Site, caller: &Caller, id: &ApprovalId) -> Result<ApprovalO
                 payload: texts.changes.unwrap_or(texts.payload),
                 note: found.note,
                 decided_by: found.decided_by,
+                advice: None,
             })
         })
         .await

@@ -42,6 +42,11 @@ pub(super) fn require_resumable(config: &Config, job: &Job) -> Result<()> {
         .hint("ask without --and-exit, then wait with `wb-agent approval await`"))
 }
 
+/// Returns whether a job can end with an open question, and continue with the decision.
+pub(in crate::flows) fn can_park(config: &Config, job: &Job) -> bool {
+    require_resumable(config, job).is_ok()
+}
+
 /// Refuses a decision whose job could not go on with it, because the script has changed since the
 /// job was parked: the decision would be used up.
 ///

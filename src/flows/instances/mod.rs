@@ -12,8 +12,9 @@ use crate::base::{Actor, Address, JobId, Result, is_person_name};
 use crate::jobs;
 use crate::people;
 
+pub use environment::banner;
 pub(in crate::flows) use environment::prepare;
-pub use show::{Contact, contact, list, peek, show};
+pub use show::{Contact, OfInbox, contact, list, of_inbox, peek, show};
 pub(in crate::flows) use turns::heard;
 pub use turns::serve;
 pub use verdict::give;

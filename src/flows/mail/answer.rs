@@ -176,7 +176,8 @@ fn awaited(c: &Connection, id: &MailId) -> Result<Awaited> {
             let lost = mail::of_message(c, id)?.into_iter().find(|it| {
                 // What an agent never showed to have is answered by nobody.
                 let is_agent = matches!(it.to, Address::Agent(_));
-                it.state == "dropped" || (is_agent && it.state == "unconfirmed")
+                matches!(it.state.as_str(), "dropped" | "expired")
+                    || (is_agent && it.state == "unconfirmed")
             });
             if let Some(delivery) = lost {
                 found.state = AwaitState::Failed;

@@ -3,6 +3,7 @@
 
 mod answer;
 mod inboxes;
+mod overdue;
 mod pull;
 mod recipient;
 mod reply;
@@ -12,6 +13,7 @@ mod unconfirmed;
 
 pub use answer::{look, wait};
 pub use inboxes::{list as inboxes, show as inbox};
+pub use overdue::end_overdue;
 pub use pull::pull;
 pub(in crate::flows) use recipient::inbox as require_inbox;
 pub(in crate::flows) use reply::{Back, fail, send_back, settle_job};
@@ -20,14 +22,8 @@ pub(in crate::flows) use send::{Draft, draft, send_of_script};
 pub use show::{list, read, show};
 pub use unconfirmed::{resend, settle};
 
-/// Longest payload and longest reply as JSON, in bytes.
-pub const PAYLOAD_BYTES_MAX: usize = 256 * 1024;
-/// Most messages that wait for one agent.
-const AGENT_QUEUE_MAX: u64 = 1_000;
-/// Longest category, in characters.
-const CATEGORY_CHARS_MAX: usize = 80;
-/// Most messages that one job sends within [`SENDS_WINDOW_MS`].
-const SENDS_MAX: u32 = 60;
+pub use crate::base::limit::MAIL_PAYLOAD_BYTES_MAX as PAYLOAD_BYTES_MAX;
+
 /// How long sends of a job are counted, in milliseconds.
 const SENDS_WINDOW_MS: i64 = 60_000;
 /// How long messages of handlers are counted, in milliseconds.

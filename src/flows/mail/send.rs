@@ -5,13 +5,11 @@ use serde_json::{Value, json};
 
 use crate::api::channels::PostRequest;
 use crate::api::mail::{SendRequest, Sent, Sort};
+use crate::base::limit::{MAIL_CATEGORY_CHARS_MAX, MAIL_PAIR_MAX, MAIL_QUEUE_MAX, MAIL_SENDS_MAX};
 use crate::base::{Actor, Address, Error, ErrorKind, MailId, Result, fault};
 use crate::flows::channels::{self, Ground};
 use crate::flows::mail::recipient::{self, Recipient};
-use crate::flows::mail::{
-    AGENT_QUEUE_MAX, CATEGORY_CHARS_MAX, DEPTH_MAX, PAYLOAD_BYTES_MAX, SCRIPT_WINDOW_MS, SENDS_MAX,
-    SENDS_WINDOW_MS,
-};
+use crate::flows::mail::{DEPTH_MAX, PAYLOAD_BYTES_MAX, SCRIPT_WINDOW_MS, SENDS_WINDOW_MS};
 use crate::flows::people::refuse_disabled;
 use crate::flows::requests::inputs;
 use crate::flows::{Site, Works, agents, instances, kept_answer};
@@ -131,9 +129,9 @@ pub(in crate::flows) fn draft(site: &Site, by: Actor, request: SendRequest) -> R
     }
     if let Some(word) = &request.category {
         let is_line = !word.chars().any(char::is_control);
-        if !is_line || word.is_empty() || word.chars().count() > CATEGORY_CHARS_MAX {
+        if !is_line || word.is_empty() || word.chars().count() > MAIL_CATEGORY_CHARS_MAX {
             let message =
-                format!("a category is one line of at most {CATEGORY_CHARS_MAX} characters");
+                format!("a category is one line of at most {MAIL_CATEGORY_CHARS_MAX} characters");
             return Err(Error::invalid(message).code("bad_parameter").of_input("category"));
         }
     }
@@ -215,7 +213,7 @@ fn accept(tx: &Tx<'_>, site: &Site, draft: &Draft, sender: Option<&Job>) -> Resu
     let asked_by = sender.map_or(&draft.by, |it| &it.requested_by);
     refuse_disabled(c, asked_by)?;
     if let Some(job) = sender {
-        refuse_too_many(tx, job)?;
+        refuse_too_many(tx, job, &draft.to)?;
         if !may_answer(tx, job, draft)? {
             job.require_address(&draft.to)?;
         }
@@ -310,7 +308,7 @@ fn queued(message_id: MailId) -> Sent {
 
 fn refuse_full(tx: &Tx<'_>, agent: &str) -> Result<()> {
     let (waiting, _) = mail::count_for_agent(tx.connection(), agent)?;
-    if waiting < AGENT_QUEUE_MAX {
+    if waiting < MAIL_QUEUE_MAX {
         return Ok(());
     }
     let message = format!("{waiting} messages wait for agent:{agent} already");
@@ -330,10 +328,23 @@ fn new_job(works: &Works, kind: &Kind, depth: u32, (id, by): (Option<&MailId>, &
     }
 }
 
-fn refuse_too_many(tx: &Tx<'_>, job: &Job) -> Result<()> {
+/// Refuses a job that sends too much within a minute: to all, or as an agent to another one, which
+/// may answer each message, and so on.
+fn refuse_too_many(tx: &Tx<'_>, job: &Job, to: &Address) -> Result<()> {
     let since = tx.now().plus(-SENDS_WINDOW_MS);
+    let is_to_agent = matches!(to, Address::Agent(_) | Address::Instance { .. });
+    if is_to_agent && instances::address_of_job(job).is_some() {
+        let sent = mail::recent_of_job_to(tx.connection(), (&job.id, to), (since, tx.now()))?;
+        if sent >= MAIL_PAIR_MAX {
+            let message =
+                format!("job {} has sent {sent} messages to {to} within a minute", job.id);
+            return Err(Error::new(ErrorKind::Busy, message)
+                .code("too_many_messages")
+                .hint("wait a minute; one message can carry more than one thing"));
+        }
+    }
     let sent = mail::recent_of_job(tx.connection(), &job.id, (since, tx.now()))?;
-    if sent < SENDS_MAX {
+    if sent < MAIL_SENDS_MAX {
         return Ok(());
     }
     let message = format!("job {} has sent {sent} messages within a minute", job.id);

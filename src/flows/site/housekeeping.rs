@@ -7,7 +7,7 @@ use camino::Utf8Path;
 use rusqlite::Connection;
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
-use tracing::{debug, warn};
+use tracing::{debug, info, warn};
 
 use crate::base::Result;
 use crate::channels;
@@ -15,7 +15,7 @@ use crate::documents::commit;
 use crate::documents::search::mark_damaged;
 use crate::flows::jobs::changes;
 use crate::flows::site::retention::{self, Report, Sizes};
-use crate::flows::{Works, perspectives};
+use crate::flows::{self, Works, perspectives};
 use crate::mail;
 use crate::people;
 use crate::store::{Store, Tx, events, idempotency};
@@ -72,6 +72,11 @@ pub async fn serve(works: Works, stop: CancellationToken) {
                 "old data was deleted"
             ),
             Err(cause) => warn!("old data could not be deleted: {}", cause.chain()),
+        }
+        match flows::mail::end_overdue(&works).await {
+            Ok(0) => {}
+            Ok(count) => info!("{count} messages were ended, because no agent took them"),
+            Err(cause) => warn!("old messages could not be ended: {}", cause.chain()),
         }
         if let Err(cause) = changes::let_go(&works).await {
             warn!("the content of old changes could not be deleted: {}", cause.chain());

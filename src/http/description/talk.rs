@@ -12,7 +12,7 @@ use crate::api::handoffs::{
     HandoffList, HandoffQuery, HandoffText, HandoverRequest, HandoverView, RehydrateRequest,
     Rehydrated, WriteHandoff,
 };
-use crate::api::instances::{InstanceQuery, InstanceView};
+use crate::api::instances::{InstanceDetail, InstanceQuery, InstanceView};
 use crate::api::mail::{
     AwaitQuery, Awaited, InboxList, InboxView, MessagePage, MessageQuery, MessageRead, MessageView,
     PullQuery, Pulled, SendRequest, Sent,
@@ -46,7 +46,7 @@ fn of_mail() -> Vec<Operation> {
         get("/api/instances", "Lists instances, newest first")
             .asks::<InstanceQuery>()
             .answers::<Page<InstanceView>>(),
-        get("/api/instances/{id}", "Shows an instance").answers::<InstanceView>(),
+        get("/api/instances/{id}", "Shows an instance").answers::<InstanceDetail>(),
         get("/api/instances/{id}/peek", "Shows what the agent of an instance printed last")
             .asks::<PeekQuery>()
             .answers::<Peek>(),

@@ -217,6 +217,11 @@ impl Outlook {
         Ok(Outlook { viewer, caps, gate, running, load, now })
     }
 
+    /// Returns whether no further job of a pool can start.
+    pub fn is_full(&self, pool: Pool) -> bool {
+        self.caps.pools.is_full(pool, self.load.of(pool))
+    }
+
     /// Returns why a job waits; `None` if it does not.
     ///
     /// # Errors

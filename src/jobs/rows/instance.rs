@@ -3,9 +3,8 @@
 use rusqlite::{Connection, OptionalExtension as _, named_params};
 
 use crate::base::{JobId, MailId, Result};
-use crate::jobs::Job;
-use crate::jobs::Viewer;
 use crate::jobs::rows::table::{self, slim};
+use crate::jobs::{Job, Status, Viewer};
 
 const LAST_LEG: &str = slim!("WHERE root_id = :root ORDER BY seq DESC LIMIT 1");
 const LEGS: &str = slim!("WHERE root_id = :root ORDER BY seq LIMIT 200");
@@ -26,6 +25,17 @@ const ROOTS_OF_MESSAGE: &str = "
 const LAST_OF_MESSAGE: &str = "
     SELECT id FROM agent_jobs WHERE message_id = :message ORDER BY seq DESC LIMIT 1";
 
+const OPEN_OF_KIND: &str = slim!(
+    "INDEXED BY jobs_by_kind_status
+     WHERE kind = :kind AND status = :status AND owner IS NULL
+     ORDER BY priority DESC, seq LIMIT :limit"
+);
+const OPEN_KINDS: &str = "
+    SELECT DISTINCT kind FROM agent_jobs INDEXED BY jobs_by_status
+    WHERE status IN ('queued', 'running', 'parked') AND message_id IS NOT NULL AND agent IS NULL
+        AND owner IS NULL
+    ORDER BY kind";
+
 pub(in crate::jobs) const STATEMENTS: &[(&str, &str)] = &[
     ("instance::last_leg", LAST_LEG),
     ("instance::legs", LEGS),
@@ -33,6 +43,8 @@ pub(in crate::jobs) const STATEMENTS: &[(&str, &str)] = &[
     ("instance::roots", ROOTS),
     ("instance::roots_of_message", ROOTS_OF_MESSAGE),
     ("instance::roots_of_kind", ROOTS_OF_KIND),
+    ("instance::open_of_kind", OPEN_OF_KIND),
+    ("instance::open_kinds", OPEN_KINDS),
 ];
 
 /// Returns the last leg of an instance, which has its current state.
@@ -59,6 +71,33 @@ pub fn legs(connection: &Connection, root: &JobId) -> Result<Vec<Job>> {
         all.push(leg?);
     }
     Ok(all)
+}
+
+/// Returns the jobs of an inbox that have not ended, up to a limit for each status: those that run,
+/// then parked ones, then those that wait, in their order.
+///
+/// # Errors
+/// Fails if the database cannot be read.
+pub fn open_of_inbox(connection: &Connection, kind: &str, limit: u32) -> Result<Vec<Job>> {
+    let mut open = Vec::new();
+    for status in [Status::Running, Status::Parked, Status::Queued] {
+        let mut statement = connection.prepare_cached(OPEN_OF_KIND)?;
+        let params = named_params! {":kind": kind, ":status": status.as_str(), ":limit": limit};
+        for job in statement.query_map(params, Job::from_row)? {
+            open.push(job?);
+        }
+    }
+    Ok(open)
+}
+
+/// Returns the inboxes that have jobs which have not ended, by name.
+///
+/// # Errors
+/// Fails if the database cannot be read.
+pub fn open_inboxes(connection: &Connection) -> Result<Vec<String>> {
+    let mut statement = connection.prepare_cached(OPEN_KINDS)?;
+    let kinds = statement.query_map([], |row| row.get(0))?;
+    Ok(kinds.collect::<rusqlite::Result<_>>()?)
 }
 
 /// Returns the job started by a message; its last retry or leg if there are several.

@@ -4,6 +4,7 @@
 
 use std::time::Duration;
 
+use camino::Utf8Path;
 use rusqlite::{OptionalExtension as _, named_params};
 use serde_json::Value;
 use tokio::time::MissedTickBehavior;
@@ -119,6 +120,20 @@ pub(in crate::jobs) fn lay_out(inner: &Inner, job: &Job, files: &InstanceFiles) 
     folder.put(MESSAGE, &files.message)?;
     folder.put(REPLY, b"")?;
     folder.put(STATUS, b"")
+}
+
+/// Returns the end of the status file of an instance; nothing as long as it is empty, or once its
+/// folder was removed.
+pub fn status_file(data: &Utf8Path, root: &JobId) -> Option<String> {
+    let folder = JobFolder::open(&job_dir(data, root));
+    let read = folder.and_then(|it| it.map_or(Ok(None), |it| it.read(STATUS, STATUS_BYTES_MAX)));
+    let text = match read {
+        Ok(bytes) => tail_of(&bytes?, REASON_BYTES_MAX),
+        // The agent wrote it, and may have put something else in its place.
+        Err(cause) if cause.kind() == ErrorKind::TooLarge => "(too long)".to_owned(),
+        Err(_) => "(not a readable file)".to_owned(),
+    };
+    (!text.trim().is_empty()).then_some(text)
 }
 
 /// What the files of an instance contain.

@@ -13,7 +13,7 @@ use crate::base::BlockId;
 use crate::jobs::speak::{Ending, Fact, Hearing, Tokens, block_of};
 
 /// What it says of a session that it is to go on with and does not know.
-const NO_SESSION: &str = "No conversation found";
+pub(in crate::jobs) const NO_SESSION: &str = "No conversation found";
 
 /// Returns the line that gives a block.
 pub(super) fn block(id: &BlockId, text: &str) -> Value {

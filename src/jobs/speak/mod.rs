@@ -31,6 +31,7 @@ use crate::script::Speaks;
 use stop::Stop;
 use talk::{Bearings, Talk};
 
+pub(in crate::jobs) use claude::NO_SESSION;
 pub use hooks::tell_hook;
 pub use last_screen::last_screen;
 pub(in crate::jobs) use talk::{Greeting, Told, is_greeted};

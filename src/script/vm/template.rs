@@ -25,7 +25,7 @@ pub(crate) const AGENT_PROMPT: &str = "{{banner}}";
 /// Default prompt of an inbox.
 pub(crate) const INBOX_PROMPT: &str = "{{banner}}\n\n{{payload}}";
 /// Default prompt of a monitor.
-pub(crate) const MONITOR_PROMPT: &str = "\
+pub const MONITOR_PROMPT: &str = "\
 You watch the instance {{worker}} while it runs, and are stopped when it ends. Commands:
 
   {{wb_agent}} peek --worker {{worker}}            what it printed last

@@ -5,6 +5,7 @@ use serde_json::Value;
 use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
+use crate::api::instances::{InstanceDetail, PhaseView};
 use crate::api::mail::SendRequest;
 use crate::base::{Error, JobId, Result};
 use crate::flows::instances::Contact;
@@ -24,6 +25,7 @@ const RECENT: u32 = 20;
 /// What was said to and by an instance.
 pub(super) struct Messages {
     pub(super) contact: Contact,
+    pub(super) instance: InstanceDetail,
     pub(super) rows: Vec<Row>,
     /// What was typed, and why it was refused.
     pub(super) refused: Option<(String, String)>,
@@ -40,6 +42,13 @@ pub(super) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
     any_of([post("/jobs/{id}/messages", site, send)])
 }
 
+impl Messages {
+    /// Returns the phases of one run.
+    pub(super) fn phases_of(&self, job: &str) -> impl Iterator<Item = &PhaseView> {
+        self.instance.instance.phases.iter().filter(move |it| it.job_id.as_str() == job)
+    }
+}
+
 /// Returns what was said to and by the instance that a job is a leg of.
 pub(super) async fn of(
     site: &Site,
@@ -51,8 +60,9 @@ pub(super) async fn of(
         return Ok(None);
     };
     let rows = conversation(site, caller, &contact.address, RECENT).await?;
+    let instance = flows::instances::show(site, caller, &contact.root).await?;
     let refused = refused.map(|(typed, cause)| (typed.clone(), cause.message().to_owned()));
-    Ok(Some(Messages { contact, rows, refused }))
+    Ok(Some(Messages { contact, instance, rows, refused }))
 }
 
 async fn send(site: Site, mut call: Call) -> Result<Response> {

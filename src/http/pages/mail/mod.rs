@@ -1,4 +1,6 @@
-//! Mail and inboxes: what was sent, what became of it, and a form that writes to an inbox.
+//! Mail and the list of inboxes: what was sent, and what became of it.
+
+mod inbox;
 
 use askama::Template;
 use serde::Deserialize;
@@ -22,8 +24,6 @@ use crate::people::Caller;
 
 /// A payload as a form: every byte may be escaped by three.
 const FORM_BYTES_MAX: usize = 3 * flows::mail::PAYLOAD_BYTES_MAX + 4 * 1024;
-/// Messages of an inbox that its page shows.
-const RECENT: u32 = 10;
 /// Messages of a page of the list.
 const LISTED: u32 = 50;
 
@@ -32,16 +32,6 @@ const LISTED: u32 = 50;
 struct InboxesPage {
     frame: Frame,
     inboxes: Vec<InboxView>,
-}
-
-#[derive(Template)]
-#[template(path = "inbox.html")]
-struct InboxPage {
-    frame: Frame,
-    inbox: InboxView,
-    messages: Vec<Row>,
-    /// What was typed, and why it was refused.
-    refused: Option<(String, String)>,
 }
 
 #[derive(Template)]
@@ -168,13 +158,6 @@ fn text_of(payload: &Value) -> String {
     }
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct SendForm {
-    key: String,
-    payload: String,
-}
-
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Listed {
@@ -186,11 +169,7 @@ struct Listed {
 pub(super) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
     any_of([
         get("/inboxes", site, inboxes),
-        get("/inboxes/{template}/{name}", site, async |site: Site, call: Call| {
-            let (name, framed) = (name_of(&call)?, Frame::of(&site, &call, "/inboxes")?);
-            inbox_page(&site, framed, &name, None).await
-        }),
-        post("/inboxes/{template}/{name}", site, send),
+        inbox::routes(site),
         get("/mail", site, list),
         get("/mail/{id}", site, show),
         post("/mail/{id}/read", site, read),
@@ -210,56 +189,10 @@ pub(super) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
     ])
 }
 
-fn name_of(call: &Call) -> Result<String> {
-    Ok(format!("{}/{}", call.text_param("template")?, call.text_param("name")?))
-}
-
 async fn inboxes(site: Site, call: Call) -> Result<Response> {
     let (frame, caller) = Frame::of(&site, &call, "/inboxes")?;
     let inboxes = flows::mail::inboxes(&site, &caller).await?.items;
     reply::page(&InboxesPage { frame, inboxes })
-}
-
-async fn inbox_page(
-    site: &Site,
-    (frame, caller): (Frame, Caller),
-    name: &str,
-    refused: Option<(String, Error)>,
-) -> Result<Response> {
-    let inbox = flows::mail::inbox(site, &caller, name).await?;
-    let to = Some(inbox.address.to_string());
-    let query = MessageQuery { to, limit: Some(RECENT), ..MessageQuery::default() };
-    let found = flows::mail::list(site, &caller, query).await?.items;
-    let messages = found.into_iter().map(Row::of).collect();
-    match refused {
-        None => reply::page(&InboxPage { frame, inbox, messages, refused: None }),
-        Some((typed, cause)) => {
-            let sentence = cause.message().to_owned();
-            let page = InboxPage { frame, inbox, messages, refused: Some((typed, sentence)) };
-            reply::refused(&page, &cause)
-        }
-    }
-}
-
-async fn send(site: Site, mut call: Call) -> Result<Response> {
-    let (sent, digest): (SendForm, _) = call.form_with_digest(FORM_BYTES_MAX).await?;
-    let name = name_of(&call)?;
-    let typed = form::text(&sent.payload);
-    // What is no JSON is a text.
-    let payload = serde_json::from_str(&typed).unwrap_or_else(|_| Value::String(typed.clone()));
-    let request = SendRequest {
-        to: format!("topic:{name}"),
-        payload,
-        in_reply_to: None,
-        reply_to: None,
-        category: None,
-    };
-    let key = call.key_of_form(sent.key, digest)?;
-    let framed = Frame::of(&site, &call, "/inboxes")?;
-    match flows::mail::send(&site, &call.caller()?, request, Some(key)).await {
-        Ok(sent) => reply::see_other(&format!("/mail/{}", sent.message_id)),
-        Err(cause) => inbox_page(&site, framed, &name, Some((typed, cause))).await,
-    }
 }
 
 async fn list(site: Site, call: Call) -> Result<Response> {

@@ -4,7 +4,7 @@ use std::fmt;
 
 use askama::filters::HtmlSafe;
 
-use crate::api::instances::MonitorView;
+use crate::api::instances::{MonitorView, PhaseView};
 use crate::api::jobs::Status;
 use crate::base::Millis;
 use crate::http::markdown;
@@ -132,6 +132,23 @@ pub(in crate::http::pages) fn job_state(job: &Job) -> State {
         "running" if job.ending_at.is_some() => State(Tone::Running, "Stopping"),
         status => status_of_job(status),
     }
+}
+
+/// Returns what an instance does in a phase, or did.
+pub(in crate::http::pages) fn phase(phase: &PhaseView) -> &'static str {
+    match (phase.phase.as_str(), phase.ended_at.is_some()) {
+        ("prepare", false) => "Preparing",
+        ("prepare", true) => "Prepared",
+        ("cleanup", false) => "Cleaning up",
+        ("cleanup", true) => "Cleaned up",
+        (_, false) => "Working",
+        (_, true) => "Worked",
+    }
+}
+
+/// Returns how long a phase took.
+pub(in crate::http::pages) fn took(phase: &PhaseView) -> Option<String> {
+    phase.ended_at.map(|end| span(end.0.saturating_sub(phase.started_at.0)))
 }
 
 /// Returns the state that a job's status means.

@@ -39,6 +39,82 @@ fn names(payload: &Value, schema: Option<&Value>) -> Option<Vec<String>> {
     (1..=FIELDS_MAX).contains(&names.len()).then_some(names)
 }
 
+/// Returns the fields for a new payload: one for each property of the schema. `None` if it is
+/// written as JSON.
+pub(in crate::http::pages) fn new_fields(schema: &Value) -> Option<Vec<Field>> {
+    let properties = properties(schema)?;
+    let is_required = |name: &str| {
+        let required = schema["required"].as_array();
+        required.is_some_and(|names| names.iter().any(|it| it.as_str() == Some(name)))
+    };
+    let fields = properties.iter().map(|(name, schema)| {
+        let default = schema.get("default");
+        let field = field(name, None, Some(schema));
+        let is_json = matches!(sort(None, Some(schema)), Sort::Json);
+        let is_long = schema["maxLength"].as_u64().is_some_and(|it| it > LINE_CHARS_MAX as u64);
+        Field {
+            value: default
+                .map(|it| if is_json { pretty(it) } else { typed(it) })
+                .unwrap_or_default(),
+            about: field.about.or_else(|| is_json.then(|| "as JSON".to_owned())),
+            sort: if is_long && field.sort == "line" { "text" } else { field.sort },
+            is_required: is_required(name),
+            ..field
+        }
+    });
+    Some(fields.collect())
+}
+
+/// Returns a new payload from a sent form: without the properties whose fields are empty.
+///
+/// # Errors
+/// `invalid` with code `bad_payload` and the path of a value that its field does not accept, and
+/// with code `bad_form` for a field that the schema does not have.
+pub(in crate::http::pages) fn new_payload(
+    schema: Option<&Value>,
+    sent: &[(String, String)],
+) -> Result<Value> {
+    let properties = schema.and_then(properties);
+    let mut payload = Map::new();
+    for (field, text) in sent {
+        let Some(name) = field.strip_prefix(PREFIX) else { continue };
+        let Some(schema) = properties.and_then(|it| it.get(name)) else {
+            let message = "the form of this inbox has changed: its schema has no such field";
+            return Err(Error::invalid(message).code("bad_form").hint("reload the page"));
+        };
+        if let Some(value) = value(text, None, Some(schema), name)? {
+            payload.insert(name.to_owned(), value);
+        }
+    }
+    Ok(Value::Object(payload))
+}
+
+/// Puts what was typed, and why it was refused, into the fields of a new payload.
+pub(in crate::http::pages) fn refill(
+    fields: &mut [Field],
+    sent: &[(String, String)],
+    refusal: &Error,
+) {
+    for field in fields {
+        let typed = sent.iter().find(|(name, _)| *name == field.name);
+        field.value = typed.map(|(_, text)| form::text(text)).unwrap_or_default();
+        let name = field.name.strip_prefix(PREFIX).unwrap_or_default();
+        let is_of_field = |fault: &&str| {
+            let rest = fault.strip_prefix("payload.").and_then(|it| it.strip_prefix(name));
+            rest.is_some_and(|it| it.starts_with([':', '.']))
+        };
+        let fault = refusal.message().split("; ").find(is_of_field);
+        field.refusal = fault.map(|it| it.split_once(": ").map_or(it, |it| it.1).to_owned());
+    }
+}
+
+/// Returns the properties of an object's schema, if a form can have a field for each.
+fn properties(schema: &Value) -> Option<&Map<String, Value>> {
+    let is_object = schema.get("type").is_none_or(|it| it == "object");
+    let properties = schema["properties"].as_object().filter(|_| is_object)?;
+    (1..=FIELDS_MAX).contains(&properties.len()).then_some(properties)
+}
+
 fn of<'s>(schema: Option<&'s Value>, name: &str) -> Option<&'s Value> {
     schema?.get("properties")?.get(name)
 }
@@ -222,6 +298,50 @@ mod tests {
                 let again = changed(&payload, schema, &sent(&fields)).unwrap();
                 assert_eq!(again.as_ref(), Some(&payload), "{schema:?}");
             }
+        }
+    }
+
+    #[test]
+    fn a_schema_makes_the_form_of_a_new_payload() {
+        let schema = json!({"type": "object", "required": ["team", "budget"], "properties": {
+            "team": {"enum": ["billing", "search"]}, "budget": {"type": "integer", "default": 300},
+            "dry": {"type": "boolean"}, "note": {"type": "string", "maxLength": 400},
+            "zones": {"type": "array"},
+        }});
+        let fields = new_fields(&schema).unwrap();
+        let told: Vec<_> =
+            fields.iter().map(|it| (it.label.as_str(), it.sort, it.is_required)).collect();
+        let expected = [
+            ("team", "choice", true),
+            ("budget", "number", true),
+            ("dry", "choice", false),
+            ("note", "text", false),
+            ("zones", "text", false),
+        ];
+        assert_eq!(told, expected);
+        assert_eq!(fields[1].value, "300");
+        let with = |pairs: &[(&str, &str)]| {
+            let mut sent = sent(&fields);
+            for (name, text) in pairs {
+                sent.iter_mut().find(|it| it.0 == format!("field.{name}")).unwrap().1 =
+                    (*text).to_owned();
+            }
+            new_payload(Some(&schema), &sent)
+        };
+        let typed = [("team", "search"), ("dry", "false"), ("zones", "[\"a\"]")];
+        let payload = with(&typed).unwrap();
+        let expected = json!({"team": "search", "budget": 300, "dry": false, "zones": ["a"]});
+        assert_eq!(payload, expected);
+        let refused = with(&[("zones", "[a")]).unwrap_err();
+        let mut again = new_fields(&schema).unwrap();
+        refill(&mut again, &[("field.zones".to_owned(), "[a".to_owned())], &refused);
+        assert_eq!(again[4].value, "[a");
+        assert!(again[4].refusal.as_ref().unwrap().starts_with("is not JSON"));
+        assert!(again[0].refusal.is_none() && again[0].value.is_empty());
+        let unknown = [("field.other".to_owned(), "1".to_owned())];
+        assert_eq!(new_payload(Some(&schema), &unknown).unwrap_err().code_str(), "bad_form");
+        for whole in [json!({}), json!({"type": "array"}), json!({"properties": {}}), json!(true)] {
+            assert!(new_fields(&whole).is_none(), "{whole}");
         }
     }
 

@@ -339,7 +339,7 @@ async fn supervise(
         Ran::Left => return None,
     };
     let mut outcome = ended((inner, generation), job, end, telemetry, stop.is_cancelled()).await;
-    if outside.rest.is_session_lost() {
+    if outside.rest.is_session_lost() || session::is_lost(job, &outcome) {
         outcome.ended = Ended::Not(Status::Failed, Reason::SessionLost);
         outcome.error_tail = "the engine no longer knows the session of the agent".to_owned();
     }

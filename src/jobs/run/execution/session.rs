@@ -4,7 +4,8 @@ use crate::base::JobId;
 use crate::jobs::queue::parking::{self, Session};
 use crate::jobs::run::dispatch::Inner;
 use crate::jobs::run::execution::failed;
-use crate::jobs::run::settle::Outcome;
+use crate::jobs::run::settle::{Ended, Outcome};
+use crate::jobs::speak::NO_SESSION;
 use crate::jobs::{Generation, Job, Reason};
 use crate::script::Kind;
 use crate::store::Tx;
@@ -40,6 +41,13 @@ pub(super) async fn of(
     let session: JobId = inner.setup.ids.mint();
     keep_session(inner, job, session.as_str()).await?;
     Ok(Some(Session { name: session.to_string(), is_resumed: false }))
+}
+
+/// Returns whether a later leg failed because its engine does not know its session any more. An
+/// engine that is not spoken to says so in its own words.
+pub(super) fn is_lost(job: &Job, outcome: &Outcome) -> bool {
+    let has_failed = matches!(outcome.ended, Ended::Not(_, Reason::ExitStatus));
+    job.resumes.is_some() && has_failed && outcome.error_tail.contains(NO_SESSION)
 }
 
 async fn keep_session(inner: &Inner, job: &Job, name: &str) -> std::result::Result<(), Outcome> {

@@ -22,6 +22,8 @@ mod scribe;
 mod search;
 mod session;
 mod setting;
+#[cfg(test)]
+mod tests;
 mod upload;
 
 pub use call::{

@@ -151,6 +151,7 @@ impl Shape {
             | Command::Check(_)
             | Command::Test(_)
             | Command::Types(_)
+            | Command::Assistant
             | Command::Doctor
             | Command::Render(_)
             | Command::Decisions
@@ -357,6 +358,16 @@ fn of_assistant(command: &Command) -> Option<&'static str> {
         ),
         Command::Chat(ChatCommand::Scratch { delete: true }) => Some("deleted bytes kept"),
         Command::Chat(ChatCommand::Delete { .. }) => Some("session_id"),
+        Command::Chat(
+            ChatCommand::Rename { .. }
+            | ChatCommand::Pin { .. }
+            | ChatCommand::Unpin { .. }
+            | ChatCommand::Archive { .. }
+            | ChatCommand::Unarchive { .. },
+        ) => Some(
+            "session_id title is_pinned is_archived messages tokens_in tokens_out cost_usd \
+             active_run questions head_id created_at touched_at",
+        ),
         Command::Chat(_) => None,
         _ => Some(ASKED),
     }

@@ -1,6 +1,7 @@
 // A site on which something of everything has happened: for pictures, and for tests of every page.
 
-import { readFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
+import path from "node:path";
 
 import { Site, until } from "./site.mjs";
 
@@ -144,6 +145,22 @@ const VIEWS = `eval "$(cat)"
 
 const PERSPECTIVE = readFileSync(new URL("../data/perspective.lua", import.meta.url), "utf8");
 
+/** What stands in for Claude Code: it answers, or asks before it deletes a file. */
+const ASSISTANT = String.raw`last=$(tail -n 1)
+event() { printf '{"type":"stream_event","event":%s}\n' "$1"; }
+say() { event '{"type":"content_block_delta","delta":{"type":"text_delta","text":"'"$1"'"}}'; }
+printf '{"type":"system","subtype":"init","session_id":"s","tools":[]}\n'
+event '{"type":"message_start","message":{"id":"m1"}}'
+case $last in
+  *fails*) printf '{"type":"result","is_error":true,"result":"API Error: 529 Overloaded"}\n'; exit 1 ;;
+esac
+say '## What you need\n\nFrom [the tower](/d/guide/cleaning-the-well.md) and the shed:\n\n| Tool | Kept in |\n|---|---|\n| Rope, 30 m | the tower |\n\n'
+say '~~~sh\nsluice --close && lamp --check\n~~~\n\n- **Two** people\n- a quiet day\n\n> Never alone.'
+event '{"type":"message_stop"}'
+printf '{"type":"result","is_error":false,"result":"x","session_id":"s","total_cost_usd":0.03'
+printf ',"usage":{"input_tokens":9000,"output_tokens":120}}\n'
+`;
+
 const PERSONA = (name, about) => `---\nname: ${name}\nabout: ${about}\n---\nYou read on a phone, standing up.\n`;
 
 /** Makes the site; `call` starts it and lets everything happen. Returns the ids of what there is. */
@@ -163,6 +180,14 @@ export function richSite(extra = {}) {
   site.topicKind("slow", "echo 'reading the document' >&2; echo ready > \"$OUT/slow.$job\"; i=0; while [ $i -lt 600 ]; do echo \"step $i\" >&2; i=$((i+1)); sleep 1; done");
   site.engine("views", VIEWS);
   site.lua += PERSPECTIVE;
+  const file = path.join(site.agents, "assistant.sh");
+  writeFileSync(file, ASSISTANT);
+  site.lua += `wb.engine "claude-chat" {
+  type = "process", command = { "/bin/sh", "${file}" }, prompt = "stdin",
+  reads = "claude-stream-json", env = { ANTHROPIC_API_KEY = "k" },
+}
+wb.assistant { runtimes = { claude_code = "claude-chat" }, claude_code_persons = { "ada" } }
+`;
   return site;
 }
 
@@ -214,6 +239,19 @@ export async function live(site) {
   const changes = { ...plan.payload, steps: ["lower the TTL", "wait a day", "move", "check"] };
   await site.post(`/api/approvals/${ids.approvals.amended}/approve`, { version: 1, changes, note: "Not before the weekend." });
   ids.approvals.json = (await site.post("/api/approvals", plan)).id;
+  const texts = {
+    "agents.md": "I keep the well of the village. Answer in short sentences.",
+    "agent/memory.md": "The rope in the tower was renewed in May.",
+    "agent/actions/Tools.md": "---\nabout: What is needed today\nrequires_confirmation: true\n---\nList the tools for {{date}}.",
+    "agent/actions/Yesterday.md": "What happened on {{date}}?",
+  };
+  for (const [name, text] of Object.entries(texts)) {
+    await site.post("/api/agent/vault/text", { path: name, text, digest: "none" });
+  }
+  ids.chats = {
+    answered: (await site.post("/api/agent/chat", { message: "Which tools do I need?" })).session_id,
+    failed: (await site.post("/api/agent/chat", { message: "What if it fails?" })).session_id,
+  };
   await until("the search knows it all", async () => (await site.get("/api/search/index")).state === "ready");
   ids.placed = Object.fromEntries((await site.get("/api/topics?source_path=states.md&limit=50")).items
     .map((it) => [it.title.split(" ").at(-1).replace(".", ""), it.placement?.state]));
@@ -237,6 +275,9 @@ export function pages(ids) {
     prompt: `/jobs/${ids.jobs.running}/prompt`, search: "/search", found: "/search?query=mud",
     narrowed: "/search?query=mud&kind=topic&status=open", kinds: "/jobs/new", begin: "/jobs/new?kind=incorporate",
     turn: "/jobs/new?kind=perspective", start: `/topics/${ids.topic}`,
+    assistant: "/assistant", answered: `/assistant/${ids.chats.answered}`,
+    unanswered: `/assistant/${ids.chats.failed}`, "assistant-settings": "/assistant/settings",
+    action: "/assistant/settings/action?path=agent/actions/Tools.md",
     nothing: "/search?query=zeppelin", settings: "/settings", missing: "/no/such/page",
   };
 }

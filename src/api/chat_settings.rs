@@ -43,7 +43,7 @@ pub struct ConfigView {
     /// The tools that the site allows.
     pub tools: Vec<ToolRule>,
     /// The bounds of an answer.
-    pub limits: LimitsView,
+    pub limits: AnswerBounds,
     /// The folder of the vault with the actions.
     pub actions_folder: String,
     /// Longest question, in bytes.
@@ -67,7 +67,7 @@ pub struct ToolRule {
 /// The bounds of an answer.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct LimitsView {
+pub struct AnswerBounds {
     /// Longest answer, in milliseconds.
     pub run_ms: u64,
     /// Longest silence of the model, in milliseconds.

@@ -122,7 +122,7 @@ pub fn file(prompt: &str, (about, requires_confirmation, max_steps): (&str, bool
     }
     match max_steps.trim() {
         "" => {}
-        steps if steps.bytes().all(|it| it.is_ascii_digit()) => {
+        steps if steps.parse::<u32>().is_ok() => {
             front += &format!("max_steps: {steps}\n");
         }
         steps => front += &format!("max_steps: {}\n", quoted(steps)),

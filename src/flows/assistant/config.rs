@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::api::chat_settings::{
-    ConfigRequest, ConfigView, LimitsView, ModeView, TextRequest, ToolRule,
+    AnswerBounds, ConfigRequest, ConfigView, ModeView, TextRequest, ToolRule,
 };
 use crate::base::{Error, Result};
 use crate::chat::{self, Home, Setting};
@@ -120,9 +120,9 @@ fn rules(assistant: &Assistant) -> Vec<ToolRule> {
     allowed.map(view).collect()
 }
 
-fn bounds(limits: &AssistantLimits) -> LimitsView {
+fn bounds(limits: &AssistantLimits) -> AnswerBounds {
     let ms = |it: Duration| u64::try_from(it.as_millis()).unwrap_or(u64::MAX);
-    LimitsView {
+    AnswerBounds {
         run_ms: ms(limits.run),
         idle_ms: ms(limits.idle),
         confirm_ms: ms(limits.confirm),

@@ -31,6 +31,7 @@ mod start;
 mod steps;
 mod task;
 mod tools;
+mod uncertain;
 mod undo;
 mod vault;
 

@@ -177,7 +177,7 @@ pub struct HealthView {
     /// The person's vault: `ready`, `unused` (the site allows no tools), or the code of what is
     /// wrong.
     pub vault: PartHealth,
-    /// The gateway, if the site has one: `asleep`, `starting`, `ready`, `not_installed` or `broken`.
+    /// The gateway, if the site has one: `asleep`, `starting`, `ready`, `not_installed`, `broken`.
     pub gateway: Option<PartHealth>,
     /// The person's account at LinkedIn, if the site has an app: `not_connected`, `connected`,
     /// `expires_soon`, `expired`, `refused` or `secret_missing`.

@@ -4,9 +4,10 @@ use clap::Subcommand;
 use serde::Deserialize as _;
 use serde_json::{Value, json};
 
-use crate::api::chat::{ChatMessageView, FoundPiece, History, SessionPage};
+use crate::api::chat::{ChatMessageView, FoundPiece, History, SessionPage, SessionView};
 use crate::api::chat_settings::{ActionPage, ScratchCleared, ScratchView};
 use crate::base::{Error, Result};
+use crate::cli::commands::mail::typed;
 use crate::cli::commands::search::highlighted;
 use crate::cli::commands::{Desk, Page};
 use crate::cli::terminal::escape;
@@ -280,18 +281,19 @@ fn show(desk: &Desk, client: &Client, id: &str) -> Result<u8> {
 fn change(desk: &Desk, client: &Client, id: &str, request: &Value) -> Result<u8> {
     let id = resolve(client, Noun::Chat, id)?;
     let changed = client.post(&format!("/api/agent/sessions/{id}"), request)?;
-    let title = changed["title"].as_str().unwrap_or_default();
-    let is = |name: &str, word: &'static str| if changed[name] == true { word } else { "" };
-    let marks = format!("{}{}", is("is_pinned", ", pinned"), is("is_archived", ", archived"));
-    let words = escape::line(&format!("{} {title}{marks}", shorten(&id)));
-    desk.screen.answer(&changed, |screen, _| screen.put(&words))?;
+    desk.screen.tell(&changed, |screen, it: SessionView| {
+        let pinned = if it.is_pinned { ", pinned" } else { "" };
+        let archived = if it.is_archived { ", archived" } else { "" };
+        let words = format!("{} {}{pinned}{archived}", shorten(&id), it.title);
+        screen.put(&escape::line(&words))
+    })?;
     Ok(0)
 }
 
 /// Prints all messages of the branch that is shown, oldest first.
 fn export(desk: &Desk, client: &Client, (id, jsonl): (&str, bool)) -> Result<u8> {
     let id = resolve(client, Noun::Chat, id)?;
-    let session = client.get(&format!("/api/agent/sessions/{id}"))?;
+    let session: SessionView = typed(client.get(&format!("/api/agent/sessions/{id}"))?)?;
     let mut before: Option<String> = None;
     let mut pages: Vec<Vec<ChatMessageView>> = Vec::new();
     loop {
@@ -301,8 +303,7 @@ fn export(desk: &Desk, client: &Client, (id, jsonl): (&str, bool)) -> Result<u8>
             ("before", before.as_deref()),
         ];
         let answer = client.get(&query("/api/agent/session/history", &pairs))?;
-        let page = History::deserialize(&answer)
-            .map_err(|cause| Error::internal("the server's history is invalid").source(cause))?;
+        let page: History = typed(answer)?;
         pages.push(page.messages);
         match page.next {
             Some(next) => before = Some(next.to_string()),
@@ -316,8 +317,8 @@ fn export(desk: &Desk, client: &Client, (id, jsonl): (&str, bool)) -> Result<u8>
         }
         return Ok(0);
     }
-    let title = session["title"].as_str().unwrap_or_default();
-    let mut text = format!("# {}\n", title.split_whitespace().collect::<Vec<_>>().join(" "));
+    let title: Vec<&str> = session.title.split_whitespace().collect();
+    let mut text = format!("# {}\n", title.join(" "));
     for message in &messages {
         text += &entry(message);
     }

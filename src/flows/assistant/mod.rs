@@ -35,7 +35,7 @@ mod uncertain;
 mod undo;
 mod vault;
 
-pub use crate::chat::NO_SESSION;
+pub use crate::chat::{NO_SESSION, action};
 pub use actions::{FOLDER as ACTIONS_FOLDER, actions};
 pub use again::{do_now, recover};
 pub use agent::{execute, list_tools};

@@ -11,10 +11,9 @@ use crate::api::chat_settings::{
 };
 use crate::base::limit::format_duration;
 use crate::base::{Error, Result};
-use crate::chat::action;
 use crate::flows::Site;
 use crate::flows::assistant::{
-    self, ACTIONS_FOLDER, MEMORY_CHARS_MAX, MEMORY_FILE, PROMPT_CHARS_MAX, PROMPT_FILE,
+    self, ACTIONS_FOLDER, MEMORY_CHARS_MAX, MEMORY_FILE, PROMPT_CHARS_MAX, PROMPT_FILE, action,
 };
 use crate::http::pages::Frame;
 use crate::http::pages::assistant::mode_name;
@@ -309,17 +308,19 @@ async fn save_text(site: Site, mut call: Call) -> Result<Response> {
 }
 
 async fn save_action(site: Site, mut call: Call) -> Result<Response> {
-    let sent: ActionForm = call.form(TEXT_BYTES_MAX).await?;
+    let mut sent: ActionForm = call.form(TEXT_BYTES_MAX).await?;
+    sent.prompt = form::text(&sent.prompt);
+    sent.file = sent.file.as_deref().map(form::text);
     let framed = Frame::of(&site, &call, "/assistant")?;
     let path = match sent.path.is_empty() {
         true => format!("{ACTIONS_FOLDER}/{}.md", sent.name.trim()),
         false => sent.path.clone(),
     };
     let content = match &sent.file {
-        Some(file) => form::text(file),
+        Some(file) => file.clone(),
         None => {
             let front = (sent.about.as_str(), sent.asks.is_some(), sent.steps.as_str());
-            action::file(&form::text(&sent.prompt), front)
+            action::file(&sent.prompt, front)
         }
     };
     let digest = if sent.digest.is_empty() { NOTHING.to_owned() } else { sent.digest.clone() };

@@ -176,10 +176,8 @@ fn the_page_of_the_settings_keeps_what_was_typed_and_says_what_is_wrong() {
     let now = text(&bench, "agents.md")["digest"].as_str().unwrap().to_owned();
     assert!(shown.contains(&now), "{shown}");
     assert_eq!(save("Mine", &now).0, 303);
-    let (status, shown) = save(
-        &"x".repeat(32_001),
-        &text(&bench, "agents.md")["digest"].as_str().unwrap().to_owned(),
-    );
+    let (status, shown) =
+        save(&"x".repeat(32_001), text(&bench, "agents.md")["digest"].as_str().unwrap());
     assert!(status == 413 && shown.contains("the assistant reads 32000"), "{status}");
     assert_eq!(save(" ", text(&bench, "agents.md")["digest"].as_str().unwrap()).0, 303);
     assert!(!file.exists(), "an empty one is none");

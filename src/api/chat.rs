@@ -61,38 +61,6 @@ pub struct AttachmentView {
     pub bytes: u64,
 }
 
-/// An action of a person.
-#[derive(Clone, Debug, Deserialize, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct ActionView {
-    /// Its id.
-    pub id: String,
-    /// What it is called.
-    pub label: String,
-    /// What it does, in a line.
-    pub about: Option<String>,
-    /// Whether it runs only for whoever sends its digest as `confirm`.
-    pub requires_confirmation: bool,
-    /// The most steps that its answer may take.
-    pub max_steps: Option<u32>,
-    /// Its prompt, with the fields not filled in.
-    pub prompt: Option<String>,
-    /// What tells this content of its file from others.
-    pub digest: Option<String>,
-    /// Why it cannot be run.
-    pub error: Option<String>,
-}
-
-/// The answer of `GET /api/agent/actions`.
-#[derive(Clone, Debug, Deserialize, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct ActionPage {
-    /// By the names of their files.
-    pub items: Vec<ActionView>,
-    /// The folder of the vault with the files.
-    pub folder: String,
-}
-
 /// What a question became.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -330,10 +298,25 @@ pub struct ChatMessageView {
     /// Whether the site's key answered because the person's subscription could not be used.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub fell_back: bool,
+    /// What the whole answer took, once it has ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spent: Option<SpentView>,
     /// All messages that follow the same one, oldest first, this one among them.
     pub siblings: Vec<ChatMessageId>,
     /// When it was written down.
     pub created_at: Millis,
+}
+
+/// Tokens and cost of an answer.
+#[derive(Clone, Copy, Debug, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct SpentView {
+    /// Tokens read.
+    pub tokens_in: i64,
+    /// Tokens written.
+    pub tokens_out: i64,
+    /// What it cost, in US dollars.
+    pub cost_usd: f64,
 }
 
 /// The answer of `GET /api/agent/session/history`.
@@ -380,6 +363,9 @@ pub struct SessionView {
     pub cost_usd: f64,
     /// The run that answers at present.
     pub active_run: Option<JobId>,
+    /// How many questions of that run wait for the person.
+    #[serde(default)]
+    pub questions: u32,
     /// The end of the branch that is shown.
     pub head_id: Option<ChatMessageId>,
     /// When it began.

@@ -1,6 +1,6 @@
 //! The assistant: what a person chooses, their sign-in, and whether they can ask.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::base::Millis;
 
@@ -19,6 +19,10 @@ pub struct ModeView {
     pub why: Option<String>,
     /// What to do about it.
     pub hint: Option<String>,
+    /// Who gets what is asked and read, and who pays.
+    pub terms: String,
+    /// Whether its program can read everything that the server's account can.
+    pub is_unsandboxed: bool,
 }
 
 /// The answer of `GET /api/agent/config` and of `POST`.
@@ -29,19 +33,135 @@ pub struct ConfigView {
     pub mode: String,
     /// All modes.
     pub modes: Vec<ModeView>,
+    /// What the person wants of the assistant (`agents.md`); null without such a file, or if it
+    /// cannot be read.
+    pub prompt: Option<String>,
+    /// What tells that text from others: `none` without a file, null if it cannot be read.
+    pub prompt_digest: Option<String>,
+    /// What of the vault the assistant does not read, and why.
+    pub vault_problem: Option<String>,
+    /// The tools that the site allows.
+    pub tools: Vec<ToolRule>,
+    /// The bounds of an answer.
+    pub limits: AnswerBounds,
+    /// The folder of the vault with the actions.
+    pub actions_folder: String,
     /// Longest question, in bytes.
     pub prompt_bytes_max: u64,
     /// Most runs of one person at once.
     pub running_person: u32,
 }
 
-/// The body of `POST /api/agent/config`.
+/// A tool that a site allows.
 #[derive(Clone, Debug, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct ToolRule {
+    /// Its name.
+    pub name: String,
+    /// What it does.
+    pub about: String,
+    /// `allow`: asks if the call is risky; `ask`: always asks.
+    pub rule: String,
+}
+
+/// The bounds of an answer.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct AnswerBounds {
+    /// Longest answer, in milliseconds.
+    pub run_ms: u64,
+    /// Longest silence of the model, in milliseconds.
+    pub idle_ms: u64,
+    /// How long a confirmation waits for the person, in milliseconds.
+    pub confirm_ms: u64,
+    /// Most calls of tools.
+    pub tool_calls: u32,
+    /// Most requests to a model.
+    pub steps: u32,
+    /// Longest answer, in bytes.
+    pub output_bytes: u64,
+    /// Most US dollars, if bounded.
+    pub cost_usd: Option<f64>,
+}
+
+/// The body of `POST /api/agent/config`. A field that is not sent stays as it is.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ConfigRequest {
     /// The mode of the person's runs; null for that of the site.
-    pub mode: Option<String>,
+    #[serde(default, deserialize_with = "sent", skip_serializing_if = "Option::is_none")]
+    pub mode: Option<Option<String>>,
+    /// What the person wants of the assistant; null for nothing.
+    #[serde(default, deserialize_with = "sent", skip_serializing_if = "Option::is_none")]
+    pub prompt: Option<Option<String>>,
+    /// The `prompt_digest` of the text that it replaces.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prompt_digest: Option<String>,
+}
+
+/// Tells null from a field that is not there.
+fn sent<'d, D: Deserializer<'d>>(from: D) -> Result<Option<Option<String>>, D::Error> {
+    Option::deserialize(from).map(Some)
+}
+
+/// A text of the vault that its person edits: `agents.md`, `agent/memory.md` or an action.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct VaultText {
+    /// Its path in the vault.
+    pub path: String,
+    /// Its content; null without a file.
+    pub text: Option<String>,
+    /// What tells this content from others; `none` without a file.
+    pub digest: String,
+}
+
+/// The body of `POST /api/agent/vault/text`.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct TextRequest {
+    /// The path in the vault.
+    pub path: String,
+    /// The new content; null removes the file.
+    pub text: Option<String>,
+    /// The digest of the content that it replaces; `none` for a new file.
+    pub digest: String,
+}
+
+/// An action of a person.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct ActionView {
+    /// Its id.
+    pub id: String,
+    /// What it is called.
+    pub label: String,
+    /// The path of its file in the vault.
+    pub path: String,
+    /// What it does, in a line.
+    pub about: Option<String>,
+    /// Whether it runs only for whoever sends its digest as `confirm`.
+    pub requires_confirmation: bool,
+    /// The most steps that its answer may take.
+    pub max_steps: Option<u32>,
+    /// Its prompt, with the fields not filled in.
+    pub prompt: Option<String>,
+    /// What tells this content of its file from others.
+    pub digest: Option<String>,
+    /// Why it cannot be run.
+    pub error: Option<String>,
+}
+
+/// The answer of `GET /api/agent/actions`.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct ActionPage {
+    /// By the names of their files.
+    pub items: Vec<ActionView>,
+    /// The folder of the vault with the files.
+    pub folder: String,
 }
 
 /// The answer of `GET /api/agent/health`.
@@ -54,6 +174,33 @@ pub struct HealthView {
     /// What of the person's own words in the vault cannot be read, if anything.
     #[serde(default)]
     pub vault_problem: Option<String>,
+    /// The person's vault: `ready`, `unused` (the site allows no tools), or the code of what is
+    /// wrong.
+    pub vault: PartHealth,
+    /// The gateway, if the site has one: `asleep`, `starting`, `ready`, `not_installed`, `broken`.
+    pub gateway: Option<PartHealth>,
+    /// The person's account at LinkedIn, if the site has an app: `not_connected`, `connected`,
+    /// `expires_soon`, `expired`, `refused` or `secret_missing`.
+    pub linkedin: Option<PartHealth>,
+}
+
+/// The state of something that the assistant needs.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct PartHealth {
+    /// A word for its state.
+    pub state: String,
+    /// What is wrong.
+    pub problem: Option<String>,
+    /// What to do about it.
+    pub hint: Option<String>,
+}
+
+impl PartHealth {
+    /// Returns a state in which nothing is wrong.
+    pub fn well(state: &str) -> PartHealth {
+        PartHealth { state: state.to_owned(), problem: None, hint: None }
+    }
 }
 
 /// The state of one runtime for one person.

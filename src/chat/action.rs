@@ -107,6 +107,33 @@ pub fn read(text: &str) -> Result<Action> {
     Ok(action)
 }
 
+/// Returns the content of an action's file. An invalid number of steps stays in it, to be refused
+/// where the file is read.
+pub fn file(prompt: &str, (about, requires_confirmation, max_steps): (&str, bool, &str)) -> String {
+    // A quoted text of JSON is one of YAML.
+    let quoted = |text: &str| serde_json::Value::from(text).to_string();
+    let mut front = String::new();
+    let about: Vec<&str> = about.split_whitespace().collect();
+    if !about.is_empty() {
+        front += &format!("about: {}\n", quoted(&about.join(" ")));
+    }
+    if requires_confirmation {
+        front += "requires_confirmation: true\n";
+    }
+    match max_steps.trim() {
+        "" => {}
+        steps if steps.parse::<u32>().is_ok() => {
+            front += &format!("max_steps: {steps}\n");
+        }
+        steps => front += &format!("max_steps: {}\n", quoted(steps)),
+    }
+    let prompt = prompt.trim();
+    match front.is_empty() && !prompt.starts_with("---") {
+        true => format!("{prompt}\n"),
+        false => format!("---\n{front}---\n\n{prompt}\n"),
+    }
+}
+
 /// Fills in a prompt's placeholders, with dates in UTC. Returns the parts between which the id of
 /// the run belongs.
 ///
@@ -192,6 +219,33 @@ mod tests {
             assert!(refused.message().contains(why), "{text}: {}", refused.message());
         }
         assert_ne!(read("a").unwrap().digest, read("b").unwrap().digest);
+    }
+
+    #[test]
+    fn a_written_file_is_read_as_it_was_meant() {
+        for (prompt, about, asks, steps) in [
+            ("Look.", "", false, ""),
+            ("--- no front\n---\nLook.", "", false, ""),
+            ("Look {{date}}.\n\n---\n", "yes: \"no\" # \u{2028}{x}", true, "12"),
+            ("x", "null", false, ""),
+            ("x", "- a\n---\nb", true, "500"),
+        ] {
+            let action = read(&file(prompt, (about, asks, steps))).unwrap();
+            let words: Vec<&str> = about.split_whitespace().collect();
+            assert_eq!(action.prompt, prompt.trim());
+            assert_eq!(action.about.unwrap_or_default(), words.join(" "));
+            assert_eq!(action.requires_confirmation, asks);
+            assert_eq!(action.max_steps, steps.parse().ok());
+        }
+        for (prompt, steps, why) in [
+            ("x", "0", "from 1 to 500"),
+            ("x", "3\nrequires_confirmation: false", "from 1 to 500"),
+            ("x", "99999999999999999999", "from 1 to 500"),
+            (" ", "", "no prompt"),
+        ] {
+            let refused = read(&file(prompt, ("", true, steps))).unwrap_err();
+            assert!(refused.message().contains(why), "{}", refused.message());
+        }
     }
 
     #[test]

@@ -43,6 +43,9 @@ const FINISH_AGAIN: &str = "
 const CLOSE_AGAIN: &str = "
     UPDATE chat_calls SET state = 'unknown', ended_ms = :now
     WHERE state = 'running' AND again_approval_id IS NOT NULL RETURNING run_id";
+const SETTLE_UNKNOWN: &str = "
+    UPDATE chat_calls SET state = 'done', ok = :ok, summary = :summary
+    WHERE id = :id AND state = 'unknown' AND undone_ms IS NULL";
 const UNDO: &str = "
     UPDATE chat_calls SET undone_ms = :now
     WHERE id = :id AND undone_ms IS NULL AND target IS NOT NULL AND state IN ('done', 'unknown')";
@@ -56,6 +59,7 @@ pub(super) const STATEMENTS: &[(&str, &str)] = &[
     ("chat::call_start", START),
     ("chat::call_finish", FINISH),
     ("chat::call_close", CLOSE),
+    ("chat::call_settle_unknown", SETTLE_UNKNOWN),
     ("chat::call_undo", UNDO),
     ("chat::call_again", AGAIN),
     ("chat::call_finish_again", FINISH_AGAIN),
@@ -340,6 +344,17 @@ pub fn finish(
 /// As any write.
 pub fn close(tx: &Tx<'_>, run: &JobId) -> Result<()> {
     tx.prepare_cached(CLOSE)?.execute(named_params! {":run": run, ":now": tx.now()})?;
+    Ok(())
+}
+
+/// Records what was found out about a call that was cut short: whether it was made, and a line for
+/// people. What the model was told stays as it was.
+///
+/// # Errors
+/// As any write.
+pub fn settle_unknown(tx: &Tx<'_>, id: &CallId, (ok, summary): (bool, &str)) -> Result<()> {
+    let params = named_params! {":id": id, ":ok": ok, ":summary": summary};
+    tx.prepare_cached(SETTLE_UNKNOWN)?.execute(params)?;
     Ok(())
 }
 

@@ -22,12 +22,14 @@ mod scribe;
 mod search;
 mod session;
 mod setting;
+#[cfg(test)]
+mod tests;
 mod upload;
 
 pub use call::{
     CallState, NewCall, Target, ToolCall, by_ref, close as close_calls, close_again,
     count as count_calls, find as find_call, finish as finish_call, finish_again,
-    insert as add_call, mint as mint_call, note_undone, of_run as calls_of_run,
+    insert as add_call, mint as mint_call, note_undone, of_run as calls_of_run, settle_unknown,
     start as start_call, start_again,
 };
 pub use claude::{

@@ -5,7 +5,7 @@ use serde_json::json;
 
 use crate::base::{
     Actor, ChatId, ChatMessageId, Error, ErrorKind, Event, EventKind, Ids, Millis, PersonId,
-    Result, Scope,
+    Result, Scope, fault,
 };
 use crate::chat::search;
 use crate::store::Tx;
@@ -33,7 +33,8 @@ const NOTE_ANSWER: &str = "
         cost_micros = cost_micros + :cost
     WHERE id = :id";
 const MOVE_HEAD: &str = "
-    UPDATE chat_sessions SET head_id = :message WHERE id = :id AND head_id = :parent";
+    UPDATE chat_sessions SET head_id = :message
+    WHERE id = :id AND (head_id = :parent OR :anyway)";
 const CHANGE: &str = "
     UPDATE chat_sessions SET title = COALESCE(:title, title),
         title_by = IIF(:title IS NULL, title_by, 'person'),
@@ -255,7 +256,10 @@ pub fn note_answer(
     if let Some(last) = answers.last() {
         // The branch that is shown may end at a step of this answer.
         for parent in std::iter::once(question).chain(answers) {
-            let params = named_params! {":id": session, ":message": last, ":parent": parent};
+            let anyway = fault::is_off("head_parent");
+            let params = named_params! {
+                ":id": session, ":message": last, ":parent": parent, ":anyway": anyway,
+            };
             if tx.prepare_cached(MOVE_HEAD)?.execute(params)? == 1 {
                 break;
             }

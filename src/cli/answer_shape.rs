@@ -108,7 +108,7 @@ impl Shape {
             Command::New(command) => of_new(command),
             Command::Types(args) if !args.check => "folder written[] settings",
             Command::Send(args) => of_send(args),
-            Command::Ask(_) | Command::Chat(_) => of_assistant(command)?,
+            Command::Ask(_) | Command::Chat(_) | Command::Assistant => of_assistant(command)?,
             Command::Job(command) => of_job(command)?,
             Command::Topic(command) => of_topic(command)?,
             Command::Proposal(command) => of_proposal(command)?,
@@ -357,7 +357,17 @@ fn of_assistant(command: &Command) -> Option<&'static str> {
         ),
         Command::Chat(ChatCommand::Scratch { delete: true }) => Some("deleted bytes kept"),
         Command::Chat(ChatCommand::Delete { .. }) => Some("session_id"),
-        Command::Chat(_) => None,
+        Command::Chat(
+            ChatCommand::Rename { .. }
+            | ChatCommand::Pin { .. }
+            | ChatCommand::Unpin { .. }
+            | ChatCommand::Archive { .. }
+            | ChatCommand::Unarchive { .. },
+        ) => Some(
+            "session_id title is_pinned is_archived messages tokens_in tokens_out cost_usd \
+             active_run questions head_id created_at touched_at",
+        ),
+        Command::Chat(_) | Command::Assistant => None,
         _ => Some(ASKED),
     }
 }

@@ -139,6 +139,8 @@ Examples:
     /// Manage your conversations with the assistant
     #[command(subcommand)]
     Chat(ChatCommand),
+    /// Show whether your assistant can work: what answers, your vault, your accounts
+    Assistant,
     /// Use your own subscription for the assistant: install, sign in, look
     #[command(subcommand)]
     Gateway(GatewayCommand),

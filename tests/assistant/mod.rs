@@ -3,6 +3,7 @@
 mod actions;
 mod asking;
 mod attached;
+mod commands;
 mod conformance;
 mod crashes;
 mod endings;
@@ -10,11 +11,14 @@ mod fallback;
 mod gateway;
 mod keyed;
 mod linkedin;
+mod page;
 mod private;
 mod records;
 mod rights;
 mod search;
+mod settings;
 mod siege;
+mod signed_in;
 mod swapped;
 mod tools;
 mod tree;
@@ -93,7 +97,7 @@ case $last in
   silent) begin; say 'so far'; while :; do sleep 0.2; done ;;
   noisy) begin; while :; do say 'word '; sleep 0.05; done ;;
   nothing) result false '' ;;
-  refused) fail 'Not logged in \u00b7 Please run /login' ;;
+  refused|'not signed in') fail 'Not logged in \u00b7 Please run /login' ;;
   limited) begin; say 'part'; fail 'API Error: 529 Overloaded' ;;
   crashed) begin; say 'part'; echo 'a stack trace' >&2; exit 3 ;;
   "call "*)

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::tools::vault;
 use super::{Live, ask, history, keyed, person, replay, token};
-use crate::support::{Bench, Call, until};
+use crate::support::{Bench, Call, until, wait_for};
 
 fn script(steps: &Value) -> Value {
     json!({"message": format!("script {steps}")})
@@ -167,7 +167,7 @@ fn g43_an_expired_call_is_made_later_and_once() {
     let (code, said, _) = bench.cli(&["chat", "do", &calls[1].0]);
     assert_eq!((code, read("b.md").as_str()), (0, "new\n"), "{said}");
     server.stop();
-    // Killed around the change: perhaps it was made, and it is not made again.
+    // Killed around the change: the file tells whether it was made, and it is not made again.
     for (place, point, then) in [(2, "before_again", "old\n"), (3, "after_again", "new\n")] {
         let mut server = bench.serve_with(&[("WB_CRASH_AT", point)]);
         let target = format!("/api/agent/calls/{}/do", calls[place].0);
@@ -175,10 +175,13 @@ fn g43_an_expired_call_is_made_later_and_once() {
         Call::post(&target, json!({})).token(&operator).try_socket(&bench.socket());
         server.wait();
         let server = bench.serve();
-        let call = bench.get(&format!("/api/agent/calls/{}", calls[place].0)).ok();
+        let call = wait_for("the file was looked at", || {
+            let call = bench.get(&format!("/api/agent/calls/{}", calls[place].0)).ok();
+            (call["state"] != "unknown").then_some(call)
+        });
         assert_eq!(
-            (&call["state"], &call["can_do"]),
-            (&json!("unknown"), &json!(false)),
+            (&call["state"], &call["ok"], &call["can_do"]),
+            (&json!("done"), &json!(then == "new\n"), &json!(false)),
             "{point}"
         );
         assert_eq!(do_now(place).refusal(), (409, "cannot_do"), "{point}");

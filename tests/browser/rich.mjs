@@ -1,6 +1,7 @@
 // A site on which something of everything has happened: for pictures, and for tests of every page.
 
-import { readFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
+import path from "node:path";
 
 import { Site, until } from "./site.mjs";
 
@@ -166,6 +167,22 @@ const OPEN = {
   },
 };
 
+/** What stands in for Claude Code: it answers, or asks before it deletes a file. */
+const ASSISTANT = String.raw`last=$(tail -n 1)
+event() { printf '{"type":"stream_event","event":%s}\n' "$1"; }
+say() { event '{"type":"content_block_delta","delta":{"type":"text_delta","text":"'"$1"'"}}'; }
+printf '{"type":"system","subtype":"init","session_id":"s","tools":[]}\n'
+event '{"type":"message_start","message":{"id":"m1"}}'
+case $last in
+  *fails*) printf '{"type":"result","is_error":true,"result":"API Error: 529 Overloaded"}\n'; exit 1 ;;
+esac
+say '## What you need\n\nFrom [the tower](/d/guide/cleaning-the-well.md) and the shed:\n\n| Tool | Kept in |\n|---|---|\n| Rope, 30 m | the tower |\n\n'
+say '~~~sh\nsluice --close && lamp --check\n~~~\n\n- **Two** people\n- a quiet day\n\n> Never alone.'
+event '{"type":"message_stop"}'
+printf '{"type":"result","is_error":false,"result":"x","session_id":"s","total_cost_usd":0.03'
+printf ',"usage":{"input_tokens":9000,"output_tokens":120}}\n'
+`;
+
 const PERSONA = (name, about) => `---\nname: ${name}\nabout: ${about}\n---\nYou read on a phone, standing up.\n`;
 
 /** Makes the site; `call` starts it and lets everything happen. Returns the ids of what there is. */
@@ -188,6 +205,14 @@ export function richSite(extra = {}) {
   site.lua += PERSPECTIVE;
   site.engine("opens", OPENS);
   site.lua += INBOXES;
+  const file = path.join(site.agents, "assistant.sh");
+  writeFileSync(file, ASSISTANT);
+  site.lua += `wb.engine "claude-chat" {
+  type = "process", command = { "/bin/sh", "${file}" }, prompt = "stdin",
+  reads = "claude-stream-json", env = { ANTHROPIC_API_KEY = "k" },
+}
+wb.assistant { runtimes = { claude_code = "claude-chat" }, claude_code_persons = { "ada" } }
+`;
   return site;
 }
 
@@ -246,6 +271,19 @@ export async function live(site) {
   ids.jobs.instance = (await write({ team: "billing", budget: 300 })).job_id;
   await until("an instance works", async () => (await site.get(`/api/instances/${ids.jobs.instance}`)).phase === "run");
   await write({ team: "search" });
+  const texts = {
+    "agents.md": "I keep the well of the village. Answer in short sentences.",
+    "agent/memory.md": "The rope in the tower was renewed in May.",
+    "agent/actions/Tools.md": "---\nabout: What is needed today\nrequires_confirmation: true\n---\nList the tools for {{date}}.",
+    "agent/actions/Yesterday.md": "What happened on {{date}}?",
+  };
+  for (const [name, text] of Object.entries(texts)) {
+    await site.post("/api/agent/vault/text", { path: name, text, digest: "none" });
+  }
+  ids.chats = {
+    answered: (await site.post("/api/agent/chat", { message: "Which tools do I need?" })).session_id,
+    failed: (await site.post("/api/agent/chat", { message: "What if it fails?" })).session_id,
+  };
   await until("the search knows it all", async () => (await site.get("/api/search/index")).state === "ready");
   ids.placed = Object.fromEntries((await site.get("/api/topics?source_path=states.md&limit=50")).items
     .map((it) => [it.title.split(" ").at(-1).replace(".", ""), it.placement?.state]));
@@ -271,6 +309,9 @@ export function pages(ids) {
     turn: "/jobs/new?kind=perspective", start: `/topics/${ids.topic}`,
     inboxes: "/inboxes", inbox: "/inboxes/accounts/open", instance: `/jobs/${ids.jobs.instance}`,
     mail: "/mail", letter: `/mail/${ids.letter}`, agents: "/agents", agent: "/agents/keeper",
+    assistant: "/assistant", answered: `/assistant/${ids.chats.answered}`,
+    unanswered: `/assistant/${ids.chats.failed}`, "assistant-settings": "/assistant/settings",
+    action: "/assistant/settings/action?path=agent/actions/Tools.md",
     nothing: "/search?query=zeppelin", settings: "/settings", missing: "/no/such/page",
   };
 }

@@ -4,9 +4,10 @@ use clap::Subcommand;
 use serde::Deserialize as _;
 use serde_json::{Value, json};
 
-use crate::api::chat::{ActionPage, FoundPiece, History, SessionPage};
-use crate::api::chat_settings::{ScratchCleared, ScratchView};
+use crate::api::chat::{ChatMessageView, FoundPiece, History, SessionPage, SessionView};
+use crate::api::chat_settings::{ActionPage, ScratchCleared, ScratchView};
 use crate::base::{Error, Result};
+use crate::cli::commands::mail::typed;
 use crate::cli::commands::search::highlighted;
 use crate::cli::commands::{Desk, Page};
 use crate::cli::terminal::escape;
@@ -19,8 +20,11 @@ use crate::flows::assistant::{NO_SESSION, RUN_ENDED};
 /// Commands on conversations.
 #[derive(Debug, Subcommand)]
 pub(in crate::cli) enum ChatCommand {
-    /// List your conversations, newest first
+    /// List your conversations, pinned ones first, then the newest
     List {
+        /// List those in the archive instead
+        #[arg(long)]
+        archived: bool,
         #[command(flatten)]
         page: Page,
     },
@@ -44,6 +48,41 @@ Examples:
     Actions,
     /// Print a conversation
     Show {
+        /// Id of the conversation
+        id: String,
+    },
+    /// Print the branch of a conversation that is shown, as Markdown
+    Export {
+        /// Id of the conversation
+        id: String,
+        /// Print one message per line, as JSON
+        #[arg(long)]
+        jsonl: bool,
+    },
+    /// Rename a conversation
+    Rename {
+        /// Id of the conversation
+        id: String,
+        /// Its new title
+        title: String,
+    },
+    /// Pin a conversation: pinned ones stand first in the list
+    Pin {
+        /// Id of the conversation
+        id: String,
+    },
+    /// Unpin a conversation
+    Unpin {
+        /// Id of the conversation
+        id: String,
+    },
+    /// Archive a conversation: `list --archived` shows it, and a new question brings it back
+    Archive {
+        /// Id of the conversation
+        id: String,
+    },
+    /// Bring a conversation back from the archive
+    Unarchive {
         /// Id of the conversation
         id: String,
     },
@@ -74,10 +113,16 @@ Examples:
 pub(super) fn chat(desk: &Desk, command: ChatCommand) -> Result<u8> {
     let client = desk.client()?;
     match command {
-        ChatCommand::List { page } => list(desk, &client, &page),
+        ChatCommand::List { archived, page } => list(desk, &client, (archived, &page)),
         ChatCommand::Search { words, page } => search(desk, &client, &words.join(" "), &page),
         ChatCommand::Actions => actions(desk, &client),
         ChatCommand::Show { id } => show(desk, &client, &id),
+        ChatCommand::Export { id, jsonl } => export(desk, &client, (&id, jsonl)),
+        ChatCommand::Rename { id, title } => change(desk, &client, &id, &json!({"title": title})),
+        ChatCommand::Pin { id } => change(desk, &client, &id, &json!({"is_pinned": true})),
+        ChatCommand::Unpin { id } => change(desk, &client, &id, &json!({"is_pinned": false})),
+        ChatCommand::Archive { id } => change(desk, &client, &id, &json!({"is_archived": true})),
+        ChatCommand::Unarchive { id } => change(desk, &client, &id, &json!({"is_archived": false})),
         ChatCommand::Stop { id } => stop(desk, &client, &id),
         ChatCommand::Scratch { delete } => scratch(desk, &client, delete),
         ChatCommand::Do { id } => {
@@ -144,14 +189,20 @@ fn actions(desk: &Desk, client: &Client) -> Result<u8> {
     Ok(0)
 }
 
-fn list(desk: &Desk, client: &Client, page: &Page) -> Result<u8> {
+fn list(desk: &Desk, client: &Client, (archived, page): (bool, &Page)) -> Result<u8> {
     let limit = page.limit();
-    let pairs = [("limit", Some(&*limit)), ("after", page.after())];
+    let archived = archived.then_some("true");
+    let pairs = [("limit", Some(&*limit)), ("after", page.after()), ("archived", archived)];
     let answer = client.get(&query("/api/agent/sessions", &pairs))?;
     desk.screen.tell(&answer, |screen, page: SessionPage| {
         let mut table = Table::new(&["ID", "STATE", "MESSAGES", "WHEN", "TITLE"]);
         for it in &page.items {
-            let state = if it.active_run.is_none() { "" } else { "answering" };
+            let state = match (&it.active_run, it.questions) {
+                (None, _) if it.is_pinned => "pinned",
+                (None, _) => "",
+                (Some(_), 0) => "answering",
+                (Some(_), _) => "asks you",
+            };
             table.row([
                 shorten(it.session_id.as_str()).to_owned(),
                 state.to_owned(),
@@ -224,6 +275,77 @@ fn show(desk: &Desk, client: &Client, id: &str) -> Result<u8> {
         Ok(())
     })?;
     Ok(0)
+}
+
+/// Changes a conversation.
+fn change(desk: &Desk, client: &Client, id: &str, request: &Value) -> Result<u8> {
+    let id = resolve(client, Noun::Chat, id)?;
+    let changed = client.post(&format!("/api/agent/sessions/{id}"), request)?;
+    desk.screen.tell(&changed, |screen, it: SessionView| {
+        let pinned = if it.is_pinned { ", pinned" } else { "" };
+        let archived = if it.is_archived { ", archived" } else { "" };
+        let words = format!("{} {}{pinned}{archived}", shorten(&id), it.title);
+        screen.put(&escape::line(&words))
+    })?;
+    Ok(0)
+}
+
+/// Prints all messages of the branch that is shown, oldest first.
+fn export(desk: &Desk, client: &Client, (id, jsonl): (&str, bool)) -> Result<u8> {
+    let id = resolve(client, Noun::Chat, id)?;
+    let session: SessionView = typed(client.get(&format!("/api/agent/sessions/{id}"))?)?;
+    let mut before: Option<String> = None;
+    let mut pages: Vec<Vec<ChatMessageView>> = Vec::new();
+    loop {
+        let pairs = [
+            ("session_id", Some(id.as_str())),
+            ("limit", Some("200")),
+            ("before", before.as_deref()),
+        ];
+        let answer = client.get(&query("/api/agent/session/history", &pairs))?;
+        let page: History = typed(answer)?;
+        pages.push(page.messages);
+        match page.next {
+            Some(next) => before = Some(next.to_string()),
+            None => break,
+        }
+    }
+    let messages: Vec<ChatMessageView> = pages.into_iter().rev().flatten().collect();
+    if jsonl {
+        for message in &messages {
+            desk.screen.raw(&format!("{}\n", json!(message)))?;
+        }
+        return Ok(0);
+    }
+    let title: Vec<&str> = session.title.split_whitespace().collect();
+    let mut text = format!("# {}\n", title.join(" "));
+    for message in &messages {
+        text += &entry(message);
+    }
+    let answer = json!({"session_id": id, "markdown": text});
+    desk.screen.answer(&answer, |screen, _| screen.raw(&text))?;
+    Ok(0)
+}
+
+/// Returns a message as Markdown: quoted, so that no line of it passes for a heading of ours.
+fn entry(message: &ChatMessageView) -> String {
+    let who = if message.role == "user" { "You" } else { "Assistant" };
+    let state = match message.state.as_str() {
+        "whole" => String::new(),
+        state => format!(", {state}"),
+    };
+    let mut text = format!("\n## {who}{state}, {}\n\n", message.created_at.rfc3339());
+    for line in message.body.trim_end().lines() {
+        text += format!("> {line}").trim_end();
+        text.push('\n');
+    }
+    for file in &message.attachments {
+        text += &format!("\nAttached: `{}`\n", file.path);
+    }
+    if let Some(path) = &message.artefact {
+        text += &format!("\nRecorded in `{path}`\n");
+    }
+    text
 }
 
 fn stop(desk: &Desk, client: &Client, id: &str) -> Result<u8> {

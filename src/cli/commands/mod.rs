@@ -3,6 +3,7 @@
 pub(super) mod agent;
 pub(super) mod approval;
 pub(super) mod ask;
+mod assistant;
 pub(super) mod backup;
 pub(super) mod channel;
 pub(super) mod chat;
@@ -135,6 +136,7 @@ fn run(desk: &Desk, command: Command) -> Result<u8> {
         Command::Inbox(command) => mail::inbox(desk, command).map(|()| 0),
         Command::Ask(args) => ask::ask(desk, &args),
         Command::Chat(command) => chat::chat(desk, command),
+        Command::Assistant => assistant::run(desk),
         Command::Gateway(command) => gateway::run(desk, &command).map(|()| 0),
         Command::Claude(command) => claude::run(desk, &command).map(|()| 0),
         Command::Topic(command) => topic::run(desk, command).map(|()| 0),

@@ -2,17 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use crate::api::chat::{ActionPage, ActionView};
+use crate::api::chat_settings::{ActionPage, ActionView};
 use crate::base::{Error, ErrorKind, Millis, Result};
 use crate::chat::action::{self, Action};
-use crate::flows::assistant::disk::on_disk;
 use crate::flows::assistant::{Seat, seat, vault};
 use crate::flows::{Site, Works};
 use crate::people::{Caller, Person};
 use crate::vault::{Vault, VaultPath};
 
 /// The folder in the vault.
-pub(in crate::flows) const FOLDER: &str = "agent/actions";
+pub const FOLDER: &str = "agent/actions";
 /// Most actions per person.
 const ACTIONS_MAX: usize = 100;
 /// Largest action file, in bytes.
@@ -21,6 +20,7 @@ const FILE_BYTES_MAX: usize = 64 * 1024;
 /// A file in the folder.
 struct Found {
     label: String,
+    path: String,
     id: String,
     action: Result<Action>,
 }
@@ -44,6 +44,7 @@ fn view(found: Found) -> ActionView {
     ActionView {
         id: found.id,
         label: found.label,
+        path: found.path,
         about: action.as_ref().and_then(|it| it.about.clone()),
         requires_confirmation: action.as_ref().is_some_and(|it| it.requires_confirmation),
         max_steps: action.as_ref().and_then(|it| it.max_steps),
@@ -54,13 +55,36 @@ fn view(found: Found) -> ActionView {
 }
 
 async fn find(works: &Works, seat: &Seat<'_>) -> Result<Vec<Found>> {
-    let (config, person) = (std::sync::Arc::clone(&works.config), seat.person.clone());
-    on_disk(move || {
-        let gone = || Error::unavailable("the site no longer has an assistant");
-        let assistant = config.assistant.as_ref().ok_or_else(gone)?;
-        all(&vault::open(&config, assistant, &person)?)
-    })
-    .await
+    vault::within(works, seat.person.clone(), all).await
+}
+
+/// Checks that a new file may be added to the folder.
+///
+/// # Errors
+/// `conflict` with code `action_exists`; `invalid` with code `too_many_actions`.
+pub(super) fn check_new(vault: &Vault, label: &str) -> Result<()> {
+    let found = all(vault)?;
+    if let Some(other) = found.iter().find(|it| it.id == action::id(label)) {
+        let message = format!("you have the action {} already", other.label);
+        return Err(Error::conflict("action_exists", message).hint("choose another name"));
+    }
+    if found.len() >= ACTIONS_MAX {
+        let message = format!("you have {ACTIONS_MAX} actions, which is the limit");
+        return Err(Error::invalid(message).code("too_many_actions").hint("remove one first"));
+    }
+    Ok(())
+}
+
+/// Checks the content of a file in the folder.
+///
+/// # Errors
+/// `invalid` with code `bad_action`; `too_large`.
+pub(super) fn check(text: &str) -> Result<()> {
+    if text.len() > FILE_BYTES_MAX {
+        let message = format!("an action has at most {} KiB", FILE_BYTES_MAX / 1024);
+        return Err(Error::new(ErrorKind::TooLarge, message));
+    }
+    action::read(text).map(|_| ())
 }
 
 /// Reads the folder each time, so a new file counts at once.
@@ -74,8 +98,9 @@ fn all(vault: &Vault) -> Result<Vec<Found>> {
     let named = files.filter_map(|it| Some((&it.name, action::label(&it.name)?)));
     let mut found: Vec<Found> = Vec::new();
     for (name, label) in named.take(ACTIONS_MAX) {
-        let action = read(vault, &format!("{FOLDER}/{name}"));
-        found.push(Found { label: label.to_owned(), id: action::id(label), action });
+        let path = format!("{FOLDER}/{name}");
+        let action = read(vault, &path);
+        found.push(Found { label: label.to_owned(), path, id: action::id(label), action });
     }
     let mut named: BTreeMap<String, usize> = BTreeMap::new();
     for it in &found {

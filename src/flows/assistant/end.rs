@@ -149,7 +149,7 @@ fn state(ended: Ended) -> State {
 }
 
 /// Returns a job's tokens and cost.
-fn spent(job: &Job) -> Spent {
+pub(super) fn spent(job: &Job) -> Spent {
     let usage = job.usage.as_ref();
     let count = |name: &str| usage.and_then(|it| it[name].as_i64()).unwrap_or(0).max(0);
     let cost = job.cost_usd.unwrap_or(0.0) * 1e6;

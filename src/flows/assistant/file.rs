@@ -1,11 +1,8 @@
 //! A file of the caller's vault, as its person reads it on a page.
 
-use std::sync::Arc;
-
 use crate::base::{Error, Result};
 use crate::chat::{self, IMAGE_BYTES_MAX};
 use crate::flows::Site;
-use crate::flows::assistant::disk::on_disk;
 use crate::flows::assistant::{seat, vault};
 use crate::people::Caller;
 use crate::vault::VaultPath;
@@ -26,10 +23,7 @@ pub struct VaultFile {
 pub async fn file(site: &Site, caller: &Caller, path: &str) -> Result<VaultFile> {
     let person = seat(site, caller)?.person;
     let path: VaultPath = path.parse().map_err(|cause: Error| cause.of_input("path"))?;
-    let config = Arc::clone(&site.config);
-    on_disk(move || {
-        let gone = || Error::unavailable("the site no longer has an assistant");
-        let vault = vault::open(&config, config.assistant.as_ref().ok_or_else(gone)?, &person)?;
+    vault::within(site, person, move |vault| {
         let image = vault.image_within(&path, IMAGE_BYTES_MAX)?;
         let Some(bytes) = image.into_bytes() else {
             return Err(Error::not_found(format!("no file {path} in your vault")).code("no_file"));

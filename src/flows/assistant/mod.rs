@@ -16,6 +16,8 @@ mod file;
 mod find;
 mod follow;
 pub mod gateway;
+mod health;
+mod instructions;
 mod leaving;
 pub mod linkedin;
 mod place;
@@ -29,18 +31,25 @@ mod start;
 mod steps;
 mod task;
 mod tools;
+mod uncertain;
 mod undo;
 mod vault;
 
-pub use crate::chat::NO_SESSION;
-pub use actions::actions;
+pub use crate::chat::{NO_SESSION, action};
+pub use actions::{FOLDER as ACTIONS_FOLDER, actions};
 pub use again::{do_now, recover};
 pub use agent::{execute, list_tools};
 pub use attach::attach;
 pub use change::{clear, remove, set, stop};
-pub use config::{health, is_signed_in, set as set_config, show as config, sign_in, sign_out};
+pub use config::{
+    Choice, choice, is_signed_in, set as set_config, show as config, sign_in, sign_out,
+};
 pub use file::file;
 pub use follow::{Follower, answered, follow, so_far};
+pub use health::health;
+pub use instructions::{
+    MEMORY_CHARS_MAX, MEMORY_FILE, PROMPT_CHARS_MAX, PROMPT_FILE, text, write_text,
+};
 pub use record::serve as serve_records;
 pub use run::unread;
 pub use scratch::{clear_scratch, scratch};

@@ -16,7 +16,7 @@ use crate::chat::{self, CallState, RECORD_BELL, Run, ToolCall};
 use crate::flows::Site;
 use crate::flows::assistant::disk::on_disk;
 use crate::flows::assistant::undo::subject;
-use crate::flows::assistant::{attach, leaving, tools, vault};
+use crate::flows::assistant::{attach, leaving, tools, uncertain, vault};
 use crate::people::{self, Person};
 use crate::vault::{Image, VaultPath};
 
@@ -52,13 +52,13 @@ pub(super) fn path_of(run: &Run) -> String {
 /// Writes the records that are due, and removes old uploads and the sign-ins of disabled people,
 /// until `stop`.
 pub async fn serve(site: Site, stop: CancellationToken) {
-    let due = site.store.bell(RECORD_BELL);
+    let (due, begun) = (site.store.bell(RECORD_BELL), site.store.clock().now());
     loop {
         {
             // Dropped before sleeping, because it holds a generation of the script.
             let now = site.now();
             tokio::select! {
-                done = look(&now) => if let Err(cause) = done {
+                done = look(&now, begun) => if let Err(cause) = done {
                     warn!("the vaults could not be looked after: {}", cause.chain());
                 },
                 () = stop.cancelled() => return,
@@ -72,13 +72,13 @@ pub async fn serve(site: Site, stop: CancellationToken) {
     }
 }
 
-async fn look(site: &Site) -> Result<()> {
-    write_due(site).await?;
+async fn look(site: &Site, begun: Millis) -> Result<()> {
+    write_due(site, begun).await?;
     leaving::forget_sign_ins(site).await?;
     attach::drop_unsent(site).await
 }
 
-async fn write_due(site: &Site) -> Result<()> {
+async fn write_due(site: &Site, begun: Millis) -> Result<()> {
     let (mut ended, mut after) = (0, String::new());
     loop {
         let from = (ended, after.clone());
@@ -87,6 +87,9 @@ async fn write_due(site: &Site) -> Result<()> {
         let Some((last, at)) = due.last() else { return Ok(()) };
         (ended, after) = (*at, last.to_string());
         for (run, _) in &due {
+            if let Err(cause) = uncertain::settle(site, run, begun).await {
+                warn!(job_id = %run, "calls of run {run} stay unknown: {}", cause.chain());
+            }
             // A record that cannot be written does not hold up the others, and is tried again
             // later.
             if let Err(cause) = write(site, run).await {

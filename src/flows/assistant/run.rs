@@ -6,7 +6,9 @@ use camino::Utf8Path;
 
 use crate::base::{ChatId, Error, Result, truncate_chars};
 use crate::chat::{self, Answer, ClaudeReader, Home, Item, Message, Run, Scribe};
-use crate::flows::assistant::disk::on_disk;
+use crate::flows::assistant::instructions::{
+    MEMORY_CHARS_MAX, MEMORY_FILE, PROMPT_CHARS_MAX, PROMPT_FILE,
+};
 use crate::flows::assistant::{seat, vault};
 use crate::flows::{Site, Works};
 use crate::jobs::{
@@ -23,18 +25,10 @@ const SYSTEM_FILE: &str = "system.md";
 const UNREAD_FILE: &str = "unread.txt";
 /// Longest such text, in bytes.
 const UNREAD_BYTES_MAX: u64 = 16 * 1024;
-/// The person's wishes, in the vault.
-const RULES_FILE: &str = "agents.md";
-/// The notes of the assistant, in the vault.
-const MEMORY_FILE: &str = "agent/memory.md";
 /// The file that declares our MCP server, in the run's folder.
 const SERVER_FILE: &str = "mcp.json";
 /// How much longer than a confirmation a call may take.
 const CALL_MARGIN_MS: u64 = 60_000;
-/// Most characters of `agents.md` in the system prompt.
-const RULES_CHARS_MAX: usize = 32_000;
-/// Most characters of `agent/memory.md` in the first turn.
-const MEMORY_CHARS_MAX: usize = 16_000;
 /// The part of the system prompt about tools.
 const TOOLS_WORDS: &str = "\
     You have tools for the person's vault, a folder of their own files, for the documents of the \
@@ -168,13 +162,10 @@ impl OwnWords {
 /// Reads the texts in a vault for the assistant. What cannot be read is reported, and an answer is
 /// written without it.
 async fn own_words(works: &Works, person: Person) -> OwnWords {
-    let config = std::sync::Arc::clone(&works.config);
-    let read = on_disk(move || {
-        let gone = || Error::unavailable("the site no longer has an assistant");
-        let vault = vault::open(&config, config.assistant.as_ref().ok_or_else(gone)?, &person)?;
+    let read = vault::within(works, person, |vault| {
         let mut own = OwnWords::default();
-        own.rules = own_text(&vault, (RULES_FILE, RULES_CHARS_MAX), &mut own.problems);
-        own.memory = own_text(&vault, (MEMORY_FILE, MEMORY_CHARS_MAX), &mut own.problems);
+        own.rules = own_text(vault, (PROMPT_FILE, PROMPT_CHARS_MAX), &mut own.problems);
+        own.memory = own_text(vault, (MEMORY_FILE, MEMORY_CHARS_MAX), &mut own.problems);
         Ok(own)
     });
     read.await.unwrap_or_else(|cause| {
@@ -199,8 +190,11 @@ fn own_text(
     if image.bytes().is_some() && image.text().is_none() {
         problems.push(format!("{name} was not read: it is no UTF-8 text"));
     }
-    let text = image.text().map(str::trim).filter(|it| !it.is_empty());
-    text.map(|it| truncate_chars(it, chars_max))
+    let text = image.text().map(str::trim).filter(|it| !it.is_empty())?;
+    if text.chars().nth(chars_max).is_some() {
+        problems.push(format!("of {name} only the first {chars_max} characters are read"));
+    }
+    Some(truncate_chars(text, chars_max))
 }
 
 /// Returns what of the caller's own words the assistant cannot read.

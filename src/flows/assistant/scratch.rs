@@ -3,12 +3,9 @@
 //! **Invariant:** a file is deleted only if it was listed: not if it was changed after the moment
 //! that the list was made for.
 
-use std::sync::Arc;
-
 use crate::api::chat_settings::{ScratchCleared, ScratchFile, ScratchView};
 use crate::base::{Error, Millis, Result};
 use crate::flows::Site;
-use crate::flows::assistant::disk::on_disk;
 use crate::flows::assistant::{seat, vault};
 use crate::people::{Caller, Person};
 use crate::vault::{Vault, VaultPath};
@@ -87,11 +84,5 @@ async fn in_vault<T: Send + 'static>(
     person: Person,
     work: impl FnOnce(&Vault, &VaultPath) -> Result<T> + Send + 'static,
 ) -> Result<T> {
-    let config = Arc::clone(&site.config);
-    on_disk(move || {
-        let gone = || Error::unavailable("the site no longer has an assistant");
-        let vault = vault::open(&config, config.assistant.as_ref().ok_or_else(gone)?, &person)?;
-        work(&vault, &FOLDER.parse()?)
-    })
-    .await
+    vault::within(site, person, move |vault| work(vault, &FOLDER.parse()?)).await
 }

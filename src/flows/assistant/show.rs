@@ -4,10 +4,11 @@ use rusqlite::Connection;
 
 use crate::api::chat::{
     CallView, ChatMessageView, History, HistoryQuery, RunView, SessionPage, SessionView,
-    SessionsQuery,
+    SessionsQuery, SpentView,
 };
 use crate::base::{ChatId, Error, JobId, Result};
-use crate::chat::{self, Message, Run, Session};
+use crate::chat::{self, CallState, Message, Run, Session};
+use crate::flows::assistant::end::spent;
 use crate::flows::assistant::follow::error_of;
 use crate::flows::assistant::undo::calls_of;
 use crate::flows::assistant::{attach, find, seat};
@@ -62,6 +63,13 @@ pub(super) fn view(connection: &Connection, it: &Session) -> Result<SessionView>
         Some(run) if !is_left(connection, &run)? => Some(run.job_id),
         _ => None,
     };
+    let questions = match &active {
+        Some(run) => chat::calls_of_run(connection, run)?
+            .iter()
+            .filter(|it| it.state == CallState::Waiting)
+            .count(),
+        None => 0,
+    };
     Ok(SessionView {
         session_id: it.id.clone(),
         title: it.title.clone(),
@@ -72,6 +80,7 @@ pub(super) fn view(connection: &Connection, it: &Session) -> Result<SessionView>
         tokens_out: it.tokens_out,
         cost_usd: it.cost_micros as f64 / 1e6,
         active_run: active,
+        questions: u32::try_from(questions).unwrap_or(u32::MAX),
         head_id: it.head_id.clone(),
         created_at: it.created_at,
         touched_at: it.touched_at,
@@ -253,6 +262,10 @@ fn message_view(
     }
     let run = message.run_id.as_ref().map(|run| chat::by_job(connection, run)).transpose()?;
     let run = run.flatten();
+    let spent = match &run {
+        Some(run) if run.end.is_some() => spent_view(connection, run)?,
+        _ => None,
+    };
     Ok(ChatMessageView {
         id: message.id.clone(),
         parent_id: message.parent_id.clone(),
@@ -263,7 +276,20 @@ fn message_view(
         attachments: message.attachments.iter().cloned().map(attach::view).collect(),
         fell_back: run.as_ref().is_some_and(|run| run.fell_back),
         artefact: run.and_then(|run| run.record.path),
+        spent,
         siblings,
         created_at: message.created_at,
     })
+}
+
+/// Returns what an answer took, if its program said so.
+fn spent_view(connection: &Connection, run: &Run) -> Result<Option<SpentView>> {
+    let viewer = Viewer::Person(run.person_id.clone());
+    let spent = spent(&jobs::find_brief(connection, &viewer, &run.job_id)?);
+    let view = SpentView {
+        tokens_in: spent.tokens_in,
+        tokens_out: spent.tokens_out,
+        cost_usd: spent.cost_micros as f64 / 1e6,
+    };
+    Ok(Some(view).filter(|it| it.tokens_in + it.tokens_out > 0))
 }

@@ -1,9 +1,30 @@
 //! Finds and opens a person's vault.
 
-use crate::base::Result;
+use std::sync::Arc;
+
+use crate::base::{Error, Result};
+use crate::flows::Works;
+use crate::flows::assistant::disk::on_disk;
 use crate::people::Person;
 use crate::script::{Assistant, Config};
 use crate::vault::{Apart, Vault};
+
+/// Works in a person's vault, on a thread that may wait for the disk.
+///
+/// # Errors
+/// As opening it, and as the work.
+pub(super) async fn within<T: Send + 'static>(
+    works: &Works,
+    person: Person,
+    work: impl FnOnce(&Vault) -> Result<T> + Send + 'static,
+) -> Result<T> {
+    let config = Arc::clone(&works.config);
+    on_disk(move || {
+        let gone = || Error::unavailable("the site no longer has an assistant");
+        work(&open(&config, config.assistant.as_ref().ok_or_else(gone)?, &person)?)
+    })
+    .await
+}
 
 /// Opens a person's vault.
 ///

@@ -2,14 +2,14 @@
 
 use crate::api::Done;
 use crate::api::chat::{
-    ActionPage, Answered, AskRequest, AttachmentQuery, AttachmentView, CallView, ClearRequest,
-    EventsQuery, ExecuteRequest, Executed, History, HistoryQuery, RunView, SessionPage,
-    SessionRemoved, SessionRequest, SessionView, SessionsQuery, StopRequest, Stopped, ToolList,
+    Answered, AskRequest, AttachmentQuery, AttachmentView, CallView, ClearRequest, EventsQuery,
+    ExecuteRequest, Executed, History, HistoryQuery, RunView, SessionPage, SessionRemoved,
+    SessionRequest, SessionView, SessionsQuery, StopRequest, Stopped, ToolList,
 };
 use crate::api::chat_settings::{
-    ClaudeLogin, ConfigRequest, ConfigView, GatewayAnswer, GatewayLogin, HealthView,
+    ActionPage, ClaudeLogin, ConfigRequest, ConfigView, GatewayAnswer, GatewayLogin, HealthView,
     LinkedinAnswer, LinkedinLogin, LinkedinView, ScratchCleared, ScratchQuery, ScratchView,
-    SignedOut, VaultFileQuery,
+    SignedOut, TextRequest, VaultFileQuery, VaultText,
 };
 use crate::http::description::operation::{Operation, delete, get, post};
 
@@ -35,6 +35,10 @@ fn of_runs() -> Vec<Operation> {
             .once()
             .answers::<Answered>()
             .answers_with::<Answered>(202),
+        post("/api/agent/actions/{id}/run", "Runs an action, and streams the answer")
+            .takes::<AskRequest>()
+            .once()
+            .other(LINES),
         get("/api/agent/runs/{id}", "Shows a run").answers::<RunView>(),
         get("/api/agent/runs/{id}/events", "Streams the answer of a run")
             .asks::<EventsQuery>()
@@ -99,16 +103,22 @@ fn of_settings() -> Vec<Operation> {
         get("/api/agent/vault/file", "Reads a text or an image of your vault")
             .asks::<VaultFileQuery>()
             .other("text/plain"),
+        get("/api/agent/vault/text", "Reads a text that instructs the assistant")
+            .asks::<VaultFileQuery>()
+            .answers::<VaultText>(),
+        post("/api/agent/vault/text", "Changes a text that instructs the assistant")
+            .takes::<TextRequest>()
+            .answers::<VaultText>(),
         get("/api/agent/scratch", "Lists old files in agent/scratch").answers::<ScratchView>(),
         delete("/api/agent/scratch", "Deletes old files in agent/scratch")
             .asks::<ScratchQuery>()
             .answers::<ScratchCleared>(),
-        get("/api/agent/config", "Shows the assistant's modes").answers::<ConfigView>(),
-        post("/api/agent/config", "Chooses the assistant's mode")
+        get("/api/agent/config", "Shows the assistant's settings").answers::<ConfigView>(),
+        post("/api/agent/config", "Changes the assistant's settings")
             .takes::<ConfigRequest>()
             .answers::<ConfigView>(),
         get("/api/agent/actions", "Lists the assistant's actions").answers::<ActionPage>(),
-        get("/api/agent/health", "Shows which runtimes can answer").answers::<HealthView>(),
+        get("/api/agent/health", "Shows whether your assistant can work").answers::<HealthView>(),
         post("/api/agent/claude/login", "Signs in to Claude")
             .takes::<ClaudeLogin>()
             .answers::<Done>(),

@@ -13,19 +13,22 @@ use crate::api::chat::{
 };
 use crate::api::chat_settings::{
     ClaudeLogin, ConfigRequest, GatewayAnswer, LinkedinAnswer, ScratchQuery, SignedOut,
-    VaultFileQuery,
+    TextRequest, VaultFileQuery,
 };
-use crate::base::{CallId, ChatId, JobId, Result, fault};
+use crate::base::{CallId, ChatId, Error, JobId, Result, fault};
 use crate::flows::assistant::{gateway, linkedin};
 use crate::flows::{self, Site};
 use crate::http::resources::assistant_stream::{Form, answer};
 use crate::http::server::streams::Streams;
 use crate::http::{Call, Edge, any_of, delete, get, post, reply};
+use crate::store::idempotency::Key;
 
 /// Largest body with a message of 1 MiB, in which every character may be escaped.
 pub(super) const ASK_BODY_BYTES_MAX: usize = 6 * 1024 * 1024 + 4 * 1024;
 /// Largest body with a file of 1 MiB, in which every character may be escaped.
 const EXECUTE_BODY_BYTES_MAX: usize = 6 * 1024 * 1024 + 16 * 1024;
+/// Largest body with a text of 32,000 characters, each of which may be escaped.
+const TEXT_BODY_BYTES_MAX: usize = 32_000 * 12 + 16 * 1024;
 /// Largest upload, in bytes; the limits of each type are lower.
 const ATTACHMENT_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// Longest body of the other routes, in bytes.
@@ -45,6 +48,7 @@ pub(in crate::http) fn routes(
     any_of([
         post("/api/agent/chat-stream", &state, ask),
         post("/api/agent/chat", &waits, wait),
+        post("/api/agent/actions/{id}/run", &state, run_action),
         get("/api/agent/runs/{id}", site, async |site: Site, call| {
             let id: JobId = call.param("id")?;
             reply::ok(&flows::assistant::run(&site, &call.caller()?, &id).await?)
@@ -133,6 +137,14 @@ fn of_vault(site: &Site) -> BoxedFilter<(Response,)> {
             };
             Ok(reply::typed(StatusCode::OK, kind, file.bytes))
         }),
+        get("/api/agent/vault/text", site, async |site: Site, call| {
+            let query: VaultFileQuery = call.query()?;
+            reply::ok(&flows::assistant::text(&site, &call.caller()?, &query.path).await?)
+        }),
+        post("/api/agent/vault/text", site, async |site: Site, mut call| {
+            let request: TextRequest = call.json(TEXT_BODY_BYTES_MAX).await?;
+            reply::ok(&flows::assistant::write_text(&site, &call.caller()?, request).await?)
+        }),
         get("/api/agent/scratch", site, async |site: Site, call| {
             reply::ok(&flows::assistant::scratch(&site, &call.caller()?).await?)
         }),
@@ -171,7 +183,7 @@ fn of_settings(site: &Site) -> BoxedFilter<(Response,)> {
             reply::ok(&flows::assistant::config(&site, &call.caller()?).await?)
         }),
         post("/api/agent/config", site, async |site: Site, mut call| {
-            let request: ConfigRequest = call.json(BODY_BYTES_MAX).await?;
+            let request: ConfigRequest = call.json(TEXT_BODY_BYTES_MAX).await?;
             reply::ok(&flows::assistant::set_config(&site, &call.caller()?, request).await?)
         }),
         get("/api/agent/health", site, async |site: Site, call| {
@@ -240,13 +252,29 @@ async fn ask(state: State, call: Call) -> Result<Response> {
     ask_in(Form::Items, state, call).await
 }
 
+/// Runs an action, and streams the answer.
+async fn run_action(state: State, mut call: Call) -> Result<Response> {
+    let id = call.text_param("id")?.to_owned();
+    let (mut request, key): (AskRequest, _) = call.json_with_key(ASK_BODY_BYTES_MAX).await?;
+    if request.action_id.as_ref().is_some_and(|it| *it != id) {
+        let message = "`action_id` names another action than the address";
+        return Err(Error::invalid(message).code("bad_parameter").of_input("action_id"));
+    }
+    request.action_id = Some(id);
+    stream(Form::Items, state, (call, request, key)).await
+}
+
 /// Asks, and streams the answer in a form.
-pub(super) async fn ask_in(
+pub(super) async fn ask_in(form: Form, state: State, mut call: Call) -> Result<Response> {
+    let (request, key): (AskRequest, _) = call.json_with_key(ASK_BODY_BYTES_MAX).await?;
+    stream(form, state, (call, request, key)).await
+}
+
+async fn stream(
     form: Form,
     ((edge, site), streams): State,
-    mut call: Call,
+    (call, request, key): (Call, AskRequest, Option<Key>),
 ) -> Result<Response> {
-    let (request, key): (AskRequest, _) = call.json_with_key(ASK_BODY_BYTES_MAX).await?;
     let caller = call.caller()?;
     // Admitted first, so that no question is asked whose stream would be refused.
     let place = streams.admit(&caller, call.credential().as_ref())?;

@@ -1,6 +1,6 @@
 //! Changes a vault, and undoes changes.
 
-use crate::base::{CallId, Error, Result};
+use crate::base::{CallId, Error, Result, fault};
 use crate::chat::{Home, Target};
 use crate::flows::assistant::tools::{Deed, Said, Work};
 use crate::vault::{DIGEST_OF_NOTHING, Image, Vault, VaultPath};
@@ -23,11 +23,16 @@ pub(in crate::flows::assistant) fn make(
             Err(Error::internal("a tool that works elsewhere does not work on a vault"))
         }
         Work::Swap(path, before, after) => {
-            if let Some(bytes) = before.bytes() {
-                home.keep(call, bytes)?;
+            let keep = || before.bytes().map_or(Ok(()), |bytes| home.keep(call, bytes));
+            let is_kept_first = !fault::is_off("kept_first");
+            if is_kept_first {
+                keep()?;
             }
             if !vault.swap(path, before, after)? {
                 return Err(changed(path));
+            }
+            if !is_kept_first {
+                keep()?;
             }
             Ok(Said::plain(match (before.bytes(), after.bytes()) {
                 (_, None) => format!("{path} was deleted"),
@@ -146,5 +151,32 @@ mod tests {
         let refused = make(&vault, (&home, &call), &deed).unwrap_err();
         assert_eq!(refused.code_str(), "changed_meanwhile");
         assert_eq!(state(), "a.md=two\n");
+    }
+
+    /// Fails with `WB_WITHOUT=kept_first`.
+    #[test]
+    fn what_cannot_be_kept_is_not_changed() {
+        let folder = tempfile::tempdir().unwrap();
+        let base = Utf8Path::from_path(folder.path()).unwrap();
+        std::fs::create_dir_all(base.join("vault")).unwrap();
+        std::fs::write(base.join("vault/a.md"), "one\n").unwrap();
+        let vault = Vault::open(&base.join("vault"), &[]).unwrap();
+        let person = "018bcfe5-6800-7000-8000-000000000001";
+        let home = Home::of(base, &person.parse().unwrap());
+        let call: CallId = "018bcfe5-6800-7000-8000-000000000002".parse().unwrap();
+        // Where the previous contents are kept is something else.
+        std::fs::create_dir_all(base.join("people").join(person)).unwrap();
+        std::fs::write(base.join("people").join(person).join("kept"), "x").unwrap();
+        let known = Known { made: Default::default(), has_read_others: false };
+        for (tool, args) in [
+            ("write_file", json!({"path": "a.md", "content": "two\n"})),
+            ("edit_file", json!({"path": "a.md", "old": "one", "new": "two"})),
+            ("delete_file", json!({"path": "a.md"})),
+        ] {
+            let deed = plan(&vault, tool, &args, &known).unwrap();
+            make(&vault, (&home, &call), &deed).unwrap_err();
+            let now = std::fs::read_to_string(base.join("vault/a.md")).unwrap();
+            assert_eq!(now, "one\n", "{tool}");
+        }
     }
 }

@@ -4,9 +4,11 @@
 // changes when the answer is there. A tab that nobody sees lets go, and comes back by reading on.
 
 import { attaching } from "./attach.js";
+import { copying } from "./copy.js";
 import { keep, kept } from "./draft.js";
 import { refreshAll, refreshIn } from "./live.js";
 import { say } from "./say.js";
+import { slash } from "./slash.js";
 import * as swap from "./swap.js";
 
 const RETRY_MS = [300, 1_000, 2_000, 5_000];
@@ -134,6 +136,7 @@ class Answer {
     if (block.source === html) return;
     block.source = html;
     block.replaceChildren(swap.html(html));
+    copying(block);
   }
 
   /** The site's key answers instead of the person's subscription. */
@@ -213,8 +216,10 @@ function composer(form) {
   attaching(form);
   const field = form.elements.message;
   drafting(form, field);
+  const actions = slash(form, field);
   document.addEventListener("keydown", (event) => stopping(form, event));
   field.addEventListener("keydown", (event) => {
+    if (actions.takes(event)) return;
     if (event.key === "ArrowUp" && !field.value) return editLast(event);
     if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
     // On a phone Enter is a new line, and the button sends.
@@ -223,6 +228,8 @@ function composer(form) {
     if (!field.value.trim() || form.querySelector("[type=submit]").hidden) return;
     form.requestSubmit();
   });
+  copying(document);
+  document.addEventListener("wb:swapped", (event) => copying(event.target));
   if (document.querySelector(".chat-thread")) toEnd();
 }
 

@@ -11,7 +11,7 @@ use crate::flows::Site;
 use crate::flows::approvals::decide::{Answer, DecideRequest, decide};
 use crate::flows::assistant;
 use crate::http::pages::Frame;
-use crate::http::pages::assistant::{Asked, at, page};
+use crate::http::pages::assistant::{Asked, at, page, settings};
 use crate::http::pages::parts::form;
 use crate::http::{Call, any_of, post, reply};
 
@@ -28,6 +28,9 @@ struct AskForm {
     session: Option<ChatId>,
     #[serde(default)]
     parent: Option<String>,
+    /// The mode that answers; without it, the person's.
+    #[serde(default)]
+    mode: Option<String>,
     #[serde(default)]
     message: Option<String>,
     /// The id of an action, with the digest that was shown if it requires confirmation.
@@ -45,6 +48,9 @@ struct AskForm {
 #[serde(deny_unknown_fields)]
 struct ModeForm {
     mode: String,
+    /// `settings` for the page of the settings.
+    #[serde(default)]
+    back: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -150,7 +156,7 @@ async fn ask(site: Site, mut call: Call) -> Result<Response> {
         session_id: sent.session.clone(),
         message: typed.clone(),
         parent_id: sent.parent,
-        mode: None,
+        mode: sent.mode,
         action_id,
         confirm,
         dry_run: sent.dry.as_deref() == Some("1"),
@@ -203,9 +209,13 @@ async fn sign_in(site: Site, mut call: Call) -> Result<Response> {
 /// Stores the person's mode.
 async fn choose_mode(site: Site, mut call: Call) -> Result<Response> {
     let sent: ModeForm = call.form(SMALL_BYTES_MAX).await?;
-    let request = ConfigRequest { mode: Some(sent.mode) };
+    let request = ConfigRequest { mode: Some(Some(sent.mode)), ..ConfigRequest::default() };
     let outcome = assistant::set_config(&site, &call.caller()?, request).await;
-    form::answer(outcome, |_| "/assistant".to_owned(), "/assistant".to_owned(), None)
+    let back = match sent.back.as_deref() {
+        Some("settings") => settings::PLACE,
+        _ => "/assistant",
+    };
+    form::answer(outcome, |_| back.to_owned(), back.to_owned(), None)
 }
 
 async fn stop(site: Site, mut call: Call) -> Result<Response> {

@@ -4,6 +4,7 @@ mod act;
 mod claude;
 mod linkedin;
 mod said;
+mod settings;
 mod subscription;
 
 use askama::Template;
@@ -11,17 +12,14 @@ use serde::Deserialize;
 use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
-use crate::api::chat::{
-    ActionView, CallView, History, HistoryQuery, SessionPage, SessionView, SessionsQuery,
-};
-use crate::api::chat_settings::{ConfigView, LinkedinView, ScratchView};
+use crate::api::chat::{CallView, History, HistoryQuery, SessionPage, SessionView, SessionsQuery};
+use crate::api::chat_settings::{ActionView, LinkedinView, ScratchView};
 use crate::base::{ChatId, ChatMessageId, Error, ErrorKind, Result};
 use crate::flows::Site;
-use crate::flows::assistant;
+use crate::flows::assistant::{self, Choice};
 use crate::http::markdown::{Html, blocks_of};
 use crate::http::pages::Frame;
-use crate::http::pages::assistant::said::Said;
-use crate::http::pages::parts::labels::grouped;
+use crate::http::pages::assistant::said::{Said, spent_words};
 use crate::http::pages::parts::time::{At, When};
 use crate::http::pages::parts::visible::{Name, Plain, Visible};
 use crate::http::{Call, any_of, get, reply};
@@ -33,6 +31,10 @@ pub(in crate::http) use said::call_state;
 const LISTED: u32 = 100;
 /// Search results in the list.
 const FOUND: u32 = 50;
+/// The mode that the site pays for.
+const KEY_MODE: &str = "anthropic_api_key";
+/// What continues an answer that was cut short.
+const GO_ON: &str = "Continue where you stopped.";
 /// Bytes of a preview that a card shows at once.
 const PREVIEW_BYTES: usize = 8 * 1024;
 /// Messages of a page.
@@ -48,7 +50,7 @@ struct AssistantPage {
     has_archived: bool,
     /// The conversations, or why the search failed.
     list: std::result::Result<SessionPage, String>,
-    config: ConfigView,
+    config: Choice,
     actions: Vec<ActionView>,
     /// Whether Claude Code answers with the person's own sign-in.
     has_claude: bool,
@@ -87,6 +89,11 @@ impl Shown {
     /// Returns whether a message is the linked one, or contains it as a step.
     fn is_at(&self, said: &Said) -> bool {
         self.at.as_ref().is_some_and(|at| said.ids.contains(at))
+    }
+
+    /// Returns whether the last message is a part of an answer.
+    fn ends_with_answer(&self) -> bool {
+        self.messages.last().is_some_and(|it| !it.is_question())
     }
 
     /// Returns the question of the last answer or failure.
@@ -132,11 +139,7 @@ impl AssistantPage {
 
     /// Returns the name of a mode.
     fn name_of(&self, mode: &str) -> &'static str {
-        match mode {
-            "claude_code" => "Claude Code",
-            "gateway_subscription" => "Subscription",
-            _ => "API key",
-        }
+        mode_name(mode)
     }
 
     /// Returns what a mode means for the person.
@@ -155,9 +158,7 @@ impl AssistantPage {
     /// Returns what a conversation cost so far, in a few words.
     fn spent(&self, it: &SessionView) -> Option<String> {
         let tokens = it.tokens_in + it.tokens_out;
-        let cost = (it.cost_usd > 0.0).then(|| format!(" · ${:.2}", it.cost_usd));
-        let words = || format!("{} tokens{}", grouped(tokens), cost.unwrap_or_default());
-        (tokens > 0).then(words)
+        (tokens > 0).then(|| spent_words(tokens, it.cost_usd))
     }
 
     /// Returns where the person signs in again after a failure, if that helps.
@@ -167,6 +168,31 @@ impl AssistantPage {
             ("auth_invalid", "gateway_subscription") => Some("/subscription"),
             _ => None,
         }
+    }
+
+    /// Returns whether the site's API key could answer instead of a subscription that failed.
+    fn has_key_instead(&self, code: &str) -> bool {
+        const OF_SIGN_IN: [&str; 7] = [
+            "auth_invalid",
+            "gateway_down",
+            "held",
+            "key_invalid",
+            "model_not_found",
+            "rate_limited",
+            "unreachable",
+        ];
+        OF_SIGN_IN.contains(&code) && self.has_key()
+    }
+
+    /// Returns whether the site's API key could answer, and is not what the person chose.
+    fn has_key(&self) -> bool {
+        let modes = &self.config.modes;
+        self.config.mode != KEY_MODE && modes.iter().any(|it| it.mode == KEY_MODE && it.available)
+    }
+
+    /// Returns whether an answer that was cut short can be continued.
+    fn can_go_on(&self, code: &str) -> bool {
+        matches!(code, "limit_output" | "limit_steps" | "timeout")
     }
 
     /// Returns whether the person uses the subscription mode.
@@ -182,6 +208,11 @@ impl AssistantPage {
             ("not_connected", _) => "not connected".to_owned(),
             _ => "connect again".to_owned(),
         })
+    }
+
+    /// Returns whether there is an action to run.
+    fn has_actions(&self) -> bool {
+        self.actions.iter().any(|it| it.digest.is_some())
     }
 
     /// Returns whether the page only shows a search result, without a form.
@@ -234,6 +265,7 @@ pub(in crate::http::pages) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
         subscription::routes(site),
         claude::routes(site),
         linkedin::routes(site),
+        settings::routes(site),
         get("/assistant", site, async |site: Site, call: Call| {
             let framed = Frame::of(&site, &call, "/assistant")?;
             if site.config.assistant.is_none() {
@@ -248,6 +280,15 @@ pub(in crate::http::pages) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
         }),
         act::routes(site),
     ])
+}
+
+/// Returns the name of a mode.
+fn mode_name(mode: &str) -> &'static str {
+    match mode {
+        "claude_code" => "Claude Code",
+        "gateway_subscription" => "Subscription",
+        _ => "API key",
+    }
 }
 
 /// Returns the address of a file in the vault.
@@ -269,7 +310,7 @@ async fn page(
 ) -> Result<Response> {
     let has_archived = asked.archived == Some(true);
     let (words, list) = list(site, &caller, (asked.q, asked.after, has_archived)).await?;
-    let config = assistant::config(site, &caller).await?;
+    let config = assistant::choice(site, &caller)?;
     let actions = match assistant::actions(site, &caller).await {
         Ok(actions) => actions.items,
         // The tools report problems with the vault; a conversation works without one.

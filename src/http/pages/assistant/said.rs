@@ -3,6 +3,7 @@
 use crate::api::chat::{CallView, ChatMessageView};
 use crate::base::ChatMessageId;
 use crate::http::markdown::{Html, blocks_of};
+use crate::http::pages::parts::labels::grouped;
 use crate::http::pages::parts::time::At;
 
 /// A message, as shown on the page.
@@ -27,6 +28,7 @@ impl Said {
         self.blocks.extend(next.blocks);
         self.view.state = next.view.state;
         self.view.artefact = next.view.artefact;
+        self.view.spent = next.view.spent;
         self.ids.extend(next.ids);
     }
 
@@ -65,10 +67,26 @@ impl Said {
         }
     }
 
+    /// Returns what an answer took, in a few words.
+    pub(super) fn spent(&self) -> Option<String> {
+        let it = self.view.spent?;
+        Some(spent_words(it.tokens_in + it.tokens_out, it.cost_usd))
+    }
+
     /// The parent for another version of a question.
     pub(super) fn parent(&self) -> &str {
         self.view.parent_id.as_ref().map_or("", ChatMessageId::as_str)
     }
+}
+
+/// Returns tokens and cost in a few words.
+pub(super) fn spent_words(tokens: i64, cost_usd: f64) -> String {
+    let cost = match cost_usd {
+        it if it <= 0.0 => String::new(),
+        it if it < 0.01 => " · less than $0.01".to_owned(),
+        it => format!(" · ${it:.2}"),
+    };
+    format!("{} tokens{cost}", grouped(tokens))
 }
 
 /// Returns a call's state as a word for people.

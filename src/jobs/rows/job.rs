@@ -158,8 +158,8 @@ impl Job {
             id: row.get("id")?,
             kind: row.get("kind")?,
             lane: row.get("lane_key")?,
-            status: Status::parse(&row.get::<String>("status")?).map_err(column_error)?,
-            reason: row.get::<Option<String>>("reason")?.as_deref().and_then(Reason::parse),
+            status: Status::parse(row.text("status")?.unwrap_or_default()).map_err(column_error)?,
+            reason: row.text("reason")?.and_then(Reason::parse),
             source_path: row.get("source_path")?,
             topic_id: row.get("topic_id")?,
             persona_name: row.get("persona_name")?,
@@ -189,14 +189,14 @@ impl Job {
             root_id: row.get("root_id")?,
             resumes: row.get("resumes")?,
             owner: row.get("owner")?,
-            pool: Pool::parse(&row.get::<String>("pool")?)
+            pool: Pool::parse(row.text("pool")?.unwrap_or_default())
                 .ok_or_else(|| column_error(Error::internal("a pool is none")))?,
-            phase: row.get::<Option<String>>("phase")?.as_deref().and_then(Phase::parse),
+            phase: row.text("phase")?.and_then(Phase::parse),
             message_id: row.get("message_id")?,
             agent: row.get("agent")?,
             monitor_of: row.get("monitor_of")?,
             waits_for: row.get("waits_for")?,
-            verdict: row.get::<Option<String>>("verdict")?.as_deref().and_then(Verdict::parse),
+            verdict: row.text("verdict")?.and_then(Verdict::parse),
             run_at: row.get("run_ms")?,
             guard: guard(&row)?,
         })
@@ -270,19 +270,27 @@ impl<'r> InOrder<'r> {
         InOrder { row, next: Cell::new(0) }
     }
 
-    fn get<T: FromSql>(&self, name: &str) -> rusqlite::Result<T> {
+    fn place(&self, name: &str) -> rusqlite::Result<usize> {
         let statement = self.row.as_ref();
         let (next, count) = (self.next.get(), statement.column_count());
         let is_it = |place: &usize| statement.column_name(*place).is_ok_and(|it| it == name);
         let place = (next..count).chain(0..next).find(is_it);
         let place = place.ok_or_else(|| rusqlite::Error::InvalidColumnName(name.to_owned()))?;
         self.next.set(place + 1);
-        self.row.get(place)
+        Ok(place)
+    }
+
+    fn get<T: FromSql>(&self, name: &str) -> rusqlite::Result<T> {
+        self.row.get(self.place(name)?)
+    }
+
+    /// Returns a text as SQLite holds it, without a copy.
+    fn text(&self, name: &str) -> rusqlite::Result<Option<&'r str>> {
+        Ok(self.row.get_ref(self.place(name)?)?.as_str_or_null()?)
     }
 
     fn json<T: DeserializeOwned>(&self, name: &str) -> rusqlite::Result<Option<T>> {
-        let text: Option<String> = self.get(name)?;
-        let value = text.map(|text| serde_json::from_str(&text)).transpose();
+        let value = self.text(name)?.map(serde_json::from_str).transpose();
         value.map_err(|cause| column_error(Error::internal("a column is not JSON").source(cause)))
     }
 }

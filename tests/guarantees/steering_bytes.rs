@@ -1,5 +1,5 @@
 //! G31, for files that steer agents and whose change neither a time nor git's listing tells: a
-//! write through a mapping into memory, forged objects, and a rule that hides the new file from git.
+//! write through a mapping into memory, forged objects, and a rule that hides the new file.
 
 use serde_json::{Value, json};
 use sha1::Digest as _;

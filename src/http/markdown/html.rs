@@ -10,9 +10,8 @@ use std::ops::Range;
 
 use crate::documents::sources::html::{HtmlBlock, Part, Sort, Tag, parts};
 use crate::http::markdown::element::{DEPTH_MAX, Open};
-use crate::http::markdown::inline::push_title;
 use crate::http::markdown::slug;
-use crate::http::markdown::writer::{HTML_BYTES_MAX, Leaf, Writer};
+use crate::http::markdown::writer::{HTML_BYTES_MAX, Leaf, Writer, push_title};
 
 /// Depth limit of HTML elements; the rest is left for a table below them.
 const HTML_DEPTH_MAX: usize = DEPTH_MAX - 8;

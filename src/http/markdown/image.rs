@@ -2,21 +2,8 @@
 
 use std::ops::Range;
 
-use crate::http::markdown::inline::push_title;
 use crate::http::markdown::link::Target;
-use crate::http::markdown::writer::{Writer, push_attribute};
-
-/// An image whose alternative text is being read.
-pub(super) struct Image {
-    /// Images inside that text.
-    depth: usize,
-    target: Option<Target>,
-    title: String,
-    pub(super) alt: String,
-    range: Range<usize>,
-    /// Attributes for its size and alignment.
-    size: String,
-}
+use crate::http::markdown::writer::{Image, Writer, push_attribute, push_title};
 
 impl Writer<'_> {
     pub(super) fn begin_image(&mut self, address: &str, title: &str, range: Range<usize>) {

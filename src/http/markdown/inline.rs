@@ -5,7 +5,7 @@ use std::ops::Range;
 use crate::http::markdown::autolink::addresses;
 use crate::http::markdown::link::Target;
 use crate::http::markdown::prose::push_text;
-use crate::http::markdown::writer::{Writer, push_attribute};
+use crate::http::markdown::writer::{Writer, push_title};
 
 /// Longest name of a footnote that is distinguished from others, in bytes.
 const NOTE_BYTES_MAX: usize = 200;
@@ -139,13 +139,5 @@ impl Writer<'_> {
         let number = self.note_number(name);
         let id = self.unique(format!("note-{number}"));
         self.open(&format!("<div class=\"md-note\" id=\"{id}\" data-n=\"{number}\">"), "</div>");
-    }
-}
-
-pub(super) fn push_title(html: &mut String, title: &str) {
-    if !title.is_empty() {
-        html.push_str(" title=\"");
-        push_attribute(html, title);
-        html.push('"');
     }
 }

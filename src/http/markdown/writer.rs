@@ -11,7 +11,7 @@ use crate::documents::sources::html::HtmlBlock;
 use crate::documents::sources::plain::{alert_title, dialect};
 use crate::http::markdown::code::Budget;
 use crate::http::markdown::element::{Open, TABLE_END};
-use crate::http::markdown::image::Image;
+use crate::http::markdown::link::Target;
 use crate::http::markdown::parts::Parts;
 use crate::http::markdown::prose::push_text;
 use crate::http::markdown::{Block, Heading, Html, Links, Rendered, slug};
@@ -41,6 +41,18 @@ pub(super) fn write(text: &str, links: &Links<'_>, is_mapped: bool) -> Rendered 
         }
     }
     writer.finish()
+}
+
+/// An image whose alternative text is being read.
+pub(super) struct Image {
+    /// Images inside that text.
+    pub(super) depth: usize,
+    pub(super) target: Option<Target>,
+    pub(super) title: String,
+    pub(super) alt: String,
+    pub(super) range: Range<usize>,
+    /// Attributes for its size and alignment.
+    pub(super) size: String,
 }
 
 pub(super) struct Writer<'t> {
@@ -461,6 +473,14 @@ impl<'t> Writer<'t> {
             self.leaf = None;
         }
         self.end_leaf();
+    }
+}
+
+pub(super) fn push_title(html: &mut String, title: &str) {
+    if !title.is_empty() {
+        html.push_str(" title=\"");
+        push_attribute(html, title);
+        html.push('"');
     }
 }
 

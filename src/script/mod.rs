@@ -60,9 +60,9 @@ pub use vm::SCRIPT_FAILED;
 pub use vm::effect::{Effect, Told};
 pub use vm::handle::{SCRIPT_STUCK, Vm};
 pub use vm::outside::{Outside, Said, SaidLine};
-pub use vm::stats::{Called, Wear};
 pub use vm::template::{INBOX_NAMES, MONITOR_PROMPT, PROMPT_NAMES, fill_template, prompt};
 pub use vm::thread::MEND;
+pub use vm::wear::{Called, Wear};
 
 use crate::base::{Context, Error, ErrorKind};
 use crate::script::load::build::Builder;

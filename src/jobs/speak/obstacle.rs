@@ -54,6 +54,8 @@ impl Typist {
         }
     }
 
+    /// Returns why nothing is pasted now, as in the codes `held_dead`, `held_mode`,
+    /// `held_input_off`, `held_typing` and `held_dialog`.
     fn hindrance(&self, state: &PaneState) -> Option<&'static str> {
         let now = self.place.clock.now().0 / 1_000;
         match state {
@@ -66,7 +68,7 @@ impl Typist {
         }
     }
 
-    /// Returns what stands in the way in the line in which one types.
+    /// Returns what stands in the way in the line in which one types, as in `held_draft`.
     async fn hindrance_in_line(&self, mark: Option<&str>, seen: String) -> Option<&'static str> {
         let mark = mark?;
         let screen = match self.place.typed.proof {

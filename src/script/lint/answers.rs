@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::base::limit::parse_duration;
 use crate::script::config::Kind;
 use crate::script::lint::arguments::Given;
-use crate::script::lint::findings::Found;
+use crate::script::lint::judge::Found;
 use crate::script::schema::{DECLARATIONS, FUNCTIONS, When};
 
 /// A check that accepts everything.

@@ -6,7 +6,7 @@ pub(in crate::script) mod answers;
 pub(in crate::script) mod arguments;
 pub(in crate::script) mod bytecode;
 mod declarations;
-pub(in crate::script) mod findings;
+pub(in crate::script) mod judge;
 mod library;
 pub(in crate::script) mod op;
 pub(in crate::script) mod walk;

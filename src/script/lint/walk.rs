@@ -11,7 +11,7 @@ use serde_json::Value as Json;
 use crate::script::lint::answers;
 use crate::script::lint::arguments::{Given, Name, words};
 use crate::script::lint::bytecode::{Instruction, Proto};
-use crate::script::lint::findings::{Found, Judge, Request};
+use crate::script::lint::judge::{Found, Judge, Request};
 use crate::script::lint::library;
 use crate::script::lint::op::{self, REGISTERS, targets, written};
 

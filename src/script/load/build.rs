@@ -10,7 +10,7 @@ use crate::base::digest_hex;
 use crate::base::limit::LIVE_AGENTS_MAX;
 use crate::script::config::{Config, Engine, Handler, Identity, Kind, Limits};
 use crate::script::lint::Lint;
-use crate::script::lint::findings;
+use crate::script::lint::judge;
 use crate::script::load::assistant::{Assistant, ChatCaps};
 use crate::script::load::channel::{self, ChannelLimits};
 use crate::script::load::daily;
@@ -115,7 +115,7 @@ impl<'a> Builder<'a> {
             schedules,
             webhooks,
         };
-        findings::look(self.draft, &config, &mut self.findings);
+        judge::look(self.draft, &config, &mut self.findings);
         (config, self.leads, self.findings.take())
     }
 

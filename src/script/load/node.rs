@@ -8,7 +8,7 @@ use camino::Utf8Path;
 use crate::base::EventKind;
 use crate::script::config::InputType;
 use crate::script::config::secret::Secret;
-use crate::script::lint::findings::Code;
+use crate::script::lint::judge::Code;
 use crate::script::load::extract::{Checked, check};
 use crate::script::schema::declaration;
 use crate::script::source::diagnostic::{Diagnostic, Findings};

@@ -26,8 +26,8 @@ use crate::script::vm::budget::Budget;
 use crate::script::vm::calls::{Call, Line, Look, Refused, Turn};
 use crate::script::vm::effect::{Answer, Effect, Rights, Told};
 use crate::script::vm::require::Origin;
-use crate::script::vm::stats::{ABANDONED_MAX, Wear};
 use crate::script::vm::thread::{CALL_PATIENCE, Plan, run};
+use crate::script::vm::wear::{ABANDONED_MAX, Wear};
 
 /// The code of a script that does not return.
 pub const SCRIPT_STUCK: &str = "script_stuck";

@@ -14,11 +14,11 @@ pub(in crate::script) mod pattern;
 pub(in crate::script) mod require;
 pub(in crate::script) mod sandbox;
 pub(in crate::script) mod session;
-pub(in crate::script) mod stats;
 pub(in crate::script) mod strings;
 pub(in crate::script) mod template;
 pub(in crate::script) mod thread;
 pub(in crate::script) mod value;
+pub(in crate::script) mod wear;
 
 /// The code of an error in a function of the script.
 pub const SCRIPT_FAILED: &str = "script_failed";

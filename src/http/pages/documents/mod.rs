@@ -1,6 +1,7 @@
-//! The list of documents, and a document: rendered, or as its lines, with its open Topics.
+//! The list of documents, as a tree or row by row, and the way to each.
 
 mod absent;
+mod document;
 pub(in crate::http::pages) mod history;
 pub(in crate::http::pages) mod passages;
 pub(in crate::http::pages) mod pending;
@@ -13,30 +14,20 @@ use serde::Deserialize;
 use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
-use crate::base::limit::RENDERED_TEXT_BYTES_MAX;
-use crate::base::{BlobId, ErrorKind, Result, SourcePath, fault};
-use crate::documents::sources::plain::is_markdown;
-use crate::flows::sources::{HistoryQuery, SourceQuery};
+use crate::base::{Result, fault};
+use crate::flows::sources::SourceQuery;
 use crate::flows::{self, Site};
 use crate::http::markdown::Renderer;
 use crate::http::pages::Frame;
-use crate::http::pages::documents::passages::{LINES_MAX, Line};
-use crate::http::pages::documents::pending::Waiting;
-use crate::http::pages::documents::perspectives::Tab;
-use crate::http::pages::documents::reader::Reading;
-use crate::http::pages::documents::tree::{Branch, Tree};
-use crate::http::pages::parts::view::{CommitRow, List, SourceRow, SourceView, Topic, read};
+use crate::http::pages::documents::tree::Branch;
+use crate::http::pages::parts::view::{List, SourceRow, read};
 use crate::http::pages::parts::visible::{Name, Plain, Visible};
-use crate::http::pages::parts::{form, image_sizes, labels};
+use crate::http::pages::parts::{form, labels};
 use crate::http::{Call, any_of, get, reply};
 use crate::people::Caller;
 
-/// Commits shown below a document.
-const COMMITS: u32 = 5;
 /// Most untracked files named on the page of all documents.
 const UNTRACKED_MAX: usize = 20;
-/// Characters of a quote next to the text.
-const QUOTE_CHARS_MAX: usize = 240;
 
 #[derive(Template)]
 #[template(path = "documents.html")]
@@ -65,65 +56,15 @@ struct Asked {
     folder: Option<String>,
 }
 
-#[derive(Template)]
-#[template(path = "document-lines.html")]
-struct DocumentPage {
-    frame: Frame,
-    source: SourceView,
-    address: String,
-    lines: Vec<Line>,
-    lines_total: usize,
-    earlier: Option<usize>,
-    later: Option<usize>,
-    commits: Vec<CommitRow>,
-    tabs: Vec<Tab>,
-    tree: Tree,
-    /// The `data-live` value of its parts.
-    live: String,
-    /// Whether it could also be rendered.
-    is_markdown: bool,
-    /// Whether it is too large to be rendered.
-    is_large: bool,
-    /// The proposals awaiting a decision on it.
-    waiting: Waiting,
-}
-
-impl DocumentPage {
-    /// Sets the lines on the page; the first has this number.
-    fn fill(&mut self, from: usize) {
-        passages::sort(&mut self.source.topics);
-        let to = from.saturating_add(LINES_MAX);
-        let (lines, total) = passages::lines(&self.source.text, &self.source.topics, from..to);
-        self.earlier = (from > 1).then(|| from.saturating_sub(LINES_MAX).max(1));
-        self.later = (to <= total).then_some(to);
-        (self.lines, self.lines_total) = (lines, total);
-    }
-
-    /// Returns the line where a Topic's passage begins, and the address of that line.
-    fn line(&self, topic: &Topic) -> Option<(usize, String)> {
-        let place = passages::place(topic)?;
-        let line = passages::line_of(&self.source.text, place.start);
-        Some((line, passages::line_at(&self.address, line)))
-    }
-}
-
-/// The query of a document. Whatever else is in it was added to a link by another program.
-#[derive(Deserialize)]
-struct From {
-    from: Option<usize>,
-    view: Option<String>,
-    /// Whether to show lines.
-    text: Option<String>,
-    /// Whether to show the history.
-    history: Option<String>,
-    after: Option<String>,
-}
-
 type Desk = (Site, Renderer);
 
 pub(super) fn routes(site: &Site, renderer: &Renderer) -> BoxedFilter<(Response,)> {
     let desk: Desk = (site.clone(), renderer.clone());
-    any_of([get("/d", site, list), get("/start", site, start), get("/d/{*path}", &desk, show)])
+    any_of([
+        get("/d", site, list),
+        get("/start", site, start),
+        get("/d/{*path}", &desk, document::show),
+    ])
 }
 
 async fn list(site: Site, call: Call) -> Result<Response> {
@@ -173,69 +114,4 @@ async fn rows(
 async fn start(site: Site, call: Call) -> Result<Response> {
     let start = flows::sources::catalog::start(&site, &call.caller()?).await?;
     reply::see_other(&start.map_or_else(|| "/d".to_owned(), |it| form::document_at(it.as_str())))
-}
-
-async fn show((site, renderer): Desk, call: Call) -> Result<Response> {
-    let (mut frame, caller) = Frame::of(&site, &call, "/d")?;
-    // As other sites write the address of a folder.
-    if let Some(folder) = call.text_param("path")?.strip_suffix('/') {
-        return reply::see_other(&form::document_at(folder));
-    }
-    let path: SourcePath = call.param("path")?;
-    let From { from, view, text, history, after } = call.query()?;
-    if let Some(persona) = view {
-        let asked = perspectives::Asked { path, persona, from };
-        return perspectives::show(&site, &renderer, (frame, caller), asked).await;
-    }
-    if history.is_some() {
-        return history::show(&site, (frame, caller), path, after).await;
-    }
-    let source: SourceView = match flows::sources::show(&site, &caller, &path).await {
-        Ok(shown) => read(shown)?,
-        Err(cause) => return absent::answer(&site, &caller, &path, cause).await,
-    };
-    frame.name_documents(&site, [source.path.as_str()]).await;
-    let commits = commits(&site, &caller, &path).await?;
-    let tabs = perspectives::tabs(&site, &caller, &path).await;
-    let tree = tree::beside(&site, &caller, &frame, &path).await;
-    let waiting = Waiting::of(&site, &caller, &path).await?;
-    let is_markdown = is_markdown(&source.path);
-    let is_large = source.text.len() > RENDERED_TEXT_BYTES_MAX;
-    if is_markdown && !is_large && text.is_none() && from.is_none() {
-        let blob: BlobId = source.blob.parse()?;
-        let rendered = renderer.source(&source.path, &blob, &source.text).await?;
-        let sized = image_sizes::sized(&site, &caller, &rendered.html).await;
-        let reading = Reading { frame, source, rendered, sized, tabs, commits, tree, waiting };
-        return reader::show(&call, reading);
-    }
-    let mut page = DocumentPage {
-        frame,
-        tabs,
-        tree,
-        live: form::source_subject(&source.path),
-        address: form::document_at(&source.path),
-        earlier: None,
-        later: None,
-        lines: Vec::new(),
-        lines_total: 0,
-        commits,
-        is_markdown,
-        is_large,
-        source,
-        waiting,
-    };
-    page.fill(from.unwrap_or(1).max(1));
-    reply::page(&page)
-}
-
-async fn commits(site: &Site, caller: &Caller, path: &SourcePath) -> Result<Vec<CommitRow>> {
-    let query = HistoryQuery { path: path.clone(), after: None, limit: Some(COMMITS) };
-    match flows::sources::history(site, caller, query).await {
-        Ok(found) => Ok(read::<List<CommitRow>>(found)?.items),
-        // A document that is only in the index has no history, but can be read.
-        Err(cause) if matches!(cause.kind(), ErrorKind::NotFound | ErrorKind::Conflict) => {
-            Ok(Vec::new())
-        }
-        Err(cause) => Err(cause),
-    }
 }

@@ -232,7 +232,7 @@ fn walk(bench: &Bench, token: &str, ids: &[&str]) {
         let answer = bench.send(&call.token(token));
         let text = answer.body.to_string();
         assert!(
-            !text.contains("PRIVATE-WORDS") && !text.contains("overwrites"),
+            !text.contains("PRIVATE-WORDS") && !text.contains("overwrites a.md"),
             "{target}: {text}"
         );
         for other in ids.iter().filter(|other| **other != id) {

@@ -124,7 +124,8 @@ pub struct VaultText {
 pub struct TextRequest {
     /// The path in the vault.
     pub path: String,
-    /// The new content; null removes the file.
+    /// The new content; null, which must be sent, removes the file.
+    #[serde(deserialize_with = "Option::deserialize")]
     pub text: Option<String>,
     /// The digest of the content that it replaces; `none` for a new file.
     pub digest: String,

@@ -53,6 +53,6 @@ pub use media::{image_type, is_text, shown_file_name};
 pub use page::Page;
 pub use secret_name::is_secret_name;
 pub use source_path::SourcePath;
-pub use steering_file::{AGENT_NAMES, is_agent_file, may_steer};
+pub use steering_file::{AGENT_NAMES, is_agent_file, links_skills, may_steer};
 pub use tail::{tail_of, truncate_chars};
 pub(crate) use word::word_enum;

@@ -61,6 +61,13 @@ pub fn may_steer(name: &str) -> bool {
     is_agent_file(name) || name.eq_ignore_ascii_case(SKILLS)
 }
 
+/// Returns whether a link at this path brings skills: it stands for their folder, or for one.
+pub fn links_skills(path: &str) -> bool {
+    let mut parts = path.rsplit('/');
+    let is_skills = |it: Option<&str>| it.is_some_and(|it| it.eq_ignore_ascii_case(SKILLS));
+    is_skills(parts.next()) || is_skills(parts.next())
+}
+
 /// Returns whether the path lies inside of a skill's own folder.
 fn is_of_skill(path: &str) -> bool {
     let mut parts = path.split('/').skip_while(|it| *it != SKILLS).skip(1);

@@ -275,3 +275,44 @@ fn g31_many_ignored_files_hide_nothing_and_cost_nothing() {
     assert!(code == 5 && err.contains("more names than can be searched"), "{code} {err}");
     server.stop();
 }
+
+/// What steers an agent or git through several links, or settings that include further ones.
+#[test]
+fn g31_what_links_and_settings_lead_to_is_watched() {
+    let bench = Bench::new();
+    bench.write(".gitignore", "data/\nwiki-browser.lua\nown/\n");
+    shell(&format!(
+        "cd '{}' && mkdir -p .claude tools/hooks lib/x skills cmds notes own/deep && \
+         for it in tools/hooks/pre-commit tools/b lib/x/helper.py notes/e.md own/deep/f; do \
+         echo good > $it; done && \
+         ln -s ../skills .claude/skills && ln -s ../lib/x skills/x && \
+         ln -s ../cmds .claude/commands && ln -s ../notes/e.md cmds/e.md && \
+         ln -s ../own/deep/f cmds/f.md && \
+         ln -s ../../tools/hooks/pre-commit .git/hooks/pre-commit && \
+         printf '[include]\\n\\tpath = b\\n' > tools/gitcfg && : > tools/b && \
+         git config include.path ../tools/gitcfg",
+        bench.top
+    ));
+    bench.git(&["add", "-A"]);
+    bench.git(&["commit", "-q", "--no-verify", "-m", "rules"]);
+    let edited =
+        ["tools/hooks/pre-commit", "tools/b", "lib/x/helper.py", "notes/e.md", "own/deep/f"];
+    let name = |file: &str| format!("edits-{}", file.replace(['/', '.'], "-"));
+    for file in edited {
+        declare(&bench, &name(file), &format!("echo '# obey' >> {file}"));
+    }
+    declare(&bench, "links", "ln -s ../notes skills/y");
+    let server = bench.serve();
+    for file in edited {
+        let job = bench.job(&name(file), json!({}));
+        let named = told(&bench.ended(&job));
+        assert!(named.contains(&format!("agent_files: {file} can control")), "{file}: {named}");
+        // The text of an ignored file was not kept.
+        let decision = if file.starts_with("own/") { "keep" } else { "restore" };
+        let (code, out, err) = bench.cli(&["job", decision, &job]);
+        assert_eq!(code, 0, "{file}: {out}{err}");
+    }
+    let named = told(&bench.ended(&bench.job("links", json!({}))));
+    assert!(named.contains("agent_files: skills/y can control"), "{named}");
+    server.stop();
+}

@@ -51,7 +51,7 @@ pub(super) async fn judge(
     Ok(())
 }
 
-fn is_large(work: &Work) -> bool {
+pub(super) fn is_large(work: &Work) -> bool {
     matches!(work, Work::Seen { facts } if facts == LARGE)
 }
 

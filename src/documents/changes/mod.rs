@@ -18,7 +18,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use crate::base::{BlobId, JobId, Result, is_agent_file};
+use crate::base::{BlobId, JobId, Result, is_agent_file, links_skills};
 use crate::documents::git::Repo;
 use crate::documents::proposals::attempt;
 use crate::documents::snapshot::{
@@ -92,7 +92,11 @@ impl FileChange {
             Work::Seen { facts } => self.path.ends_with('/') && facts.contains(STEERS),
             _ => false,
         };
-        is_agent_file(self.path.trim_end_matches('/'))
+        let is_link = self.before.is_link() || self.after.is_link();
+        (is_link && links_skills(&self.path))
+            || ignored::is_large(&self.before.work)
+            || ignored::is_large(&self.after.work)
+            || is_agent_file(self.path.trim_end_matches('/'))
             || named.iter().any(is_in)
             || is_within(&self.before.work)
             || is_within(&self.after.work)

@@ -13,7 +13,7 @@ use std::collections::{BTreeSet, VecDeque};
 use camino::Utf8Path;
 
 use crate::base::limit::SOURCE_BYTES_MAX;
-use crate::base::{AGENT_NAMES, ErrorKind, Result, fault, is_agent_file, may_steer};
+use crate::base::{AGENT_NAMES, ErrorKind, Result, fault, is_agent_file, links_skills, may_steer};
 use crate::documents::git::{Checkout, Repo, blocking};
 use crate::documents::snapshot::own_index::Listed;
 use crate::documents::snapshot::status::{self, Found, Status};
@@ -22,11 +22,15 @@ use crate::documents::snapshot::{Staged, Steering, name};
 use crate::process::{Root, Standing};
 
 /// Most folders searched for ignored files; those nearest to the top come first.
-const FOLDERS_MAX: usize = 20_000;
+const FOLDERS_MAX: usize = 100_000;
 /// Most names listed in a folder; in a larger one, only the usual spellings are looked for.
 const NAMES_MAX: usize = 1_000;
 /// Most names searched in the folders of agents, and in what is named.
 const WITHIN_MAX: usize = 20_000;
+/// Most times that links are followed to further ones.
+const ROUNDS_MAX: usize = 16;
+/// What stands for the folders that are not searched.
+const ELSEWHERE: &str = "(further folders)";
 /// Where agents put worktrees, in their own folder: other checkouts, whose files steer nobody here.
 const WORKTREES: &str = "worktrees";
 
@@ -91,10 +95,10 @@ impl Repo {
         let known: BTreeSet<String> = status.paths.keys().cloned().collect();
         blocking(move || {
             let root = Root::open(&top)?;
-            let mut search = Search { top: root, own, left: WITHIN_MAX, found };
+            let links = listed.links().chain(loose).collect();
+            let mut search = Search { top: root, own, left: WITHIN_MAX, found, links };
             search.folders_of(&listed, &known);
-            search.links_of(&top, listed.links().chain(loose));
-            search.named();
+            search.follow(&top);
             Ok(search.end(&listed, &known))
         })
         .await?
@@ -171,6 +175,8 @@ struct Search {
     own: Option<String>,
     left: usize,
     found: Steering,
+    /// Paths that may be links.
+    links: BTreeSet<String>,
 }
 
 impl Search {
@@ -181,24 +187,31 @@ impl Search {
             self.names(folder).into_iter().map(|it| join(folder, &it)).collect::<Vec<_>>()
         });
         let entries: Vec<String> = entries.collect();
-        self.take(entries, |it| is_agent_file(it));
+        if found.len() == FOLDERS_MAX {
+            self.found.large.push(ELSEWHERE.to_owned());
+        }
+        self.take(entries, is_agent_file);
     }
 
-    /// Adds to what is named the targets of the links that steer agents.
-    fn links_of(&mut self, top: &Utf8Path, links: impl Iterator<Item = String>) {
-        let links: BTreeSet<String> = links.chain(self.found.ignored.iter().cloned()).collect();
-        let steers = |it: &&String| is_agent_file(it) || self.found.named.contains(it);
-        let targets = links.iter().filter(steers).flat_map(|it| followed(top, it));
-        let targets: BTreeSet<String> = targets.collect();
-        self.found.named.extend(targets);
-        self.found.named.sort_unstable();
-        self.found.named.dedup();
-    }
-
-    /// Searches what is named.
-    fn named(&mut self) {
+    /// Searches what is named, and what the links lead to that steer agents, and so on.
+    fn follow(&mut self, top: &Utf8Path) {
         self.left = WITHIN_MAX;
-        self.take(self.found.named.clone(), |_| true);
+        let mut known: BTreeSet<String> = BTreeSet::new();
+        let mut new: Vec<String> = std::mem::take(&mut self.found.named);
+        for _ in 0..ROUNDS_MAX {
+            new.retain(|it| known.insert(it.clone()));
+            self.take(new, |_| true);
+            let is_in = |it: &str| it.match_indices('/').any(|(at, _)| known.contains(&it[..at]));
+            let steers = |it: &&String| {
+                is_agent_file(it) || links_skills(it) || known.contains(*it) || is_in(it)
+            };
+            let targets = self.links.iter().filter(steers).flat_map(|it| followed(top, it));
+            new = targets.filter(|it| !known.contains(it)).collect();
+            if new.is_empty() {
+                break;
+            }
+        }
+        self.found.named = known.into_iter().collect();
     }
 
     /// Returns what was found, without what git tracks or lists; nearest to the top first.
@@ -241,8 +254,15 @@ impl Search {
                 Ok(Standing::Other { facts }) if facts.starts_with("folder") => {
                     paths.extend(self.within(&path));
                 }
-                Ok(_) if is_wanted(&path) => self.found.ignored.push(path),
-                Ok(_) => {}
+                Ok(standing) => {
+                    let is_link = matches!(standing, Standing::Link { .. });
+                    if is_link {
+                        self.links.insert(path.clone());
+                    }
+                    if is_wanted(&path) || (is_link && links_skills(&path)) {
+                        self.found.ignored.push(path);
+                    }
+                }
             }
         }
     }

@@ -170,6 +170,12 @@ impl PathState {
         }
     }
 
+    /// Returns whether it is a link, there or in the index.
+    pub fn is_link(&self) -> bool {
+        let is_staged = self.staged().is_some_and(|it| it.spot.mode == "120000");
+        is_staged || matches!(self.work, Work::Link { .. })
+    }
+
     /// Returns the index entry that is not a side of a conflict.
     pub fn staged(&self) -> Option<&Staged> {
         self.index.iter().find(|it| it.stage == 0)

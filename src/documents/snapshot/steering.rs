@@ -7,13 +7,18 @@ use std::path::{Component, Path, PathBuf};
 use camino::{Utf8Path, Utf8PathBuf};
 
 use crate::base::{Result, is_agent_file};
+use crate::documents::git::programs::Setting;
 use crate::documents::git::{Repo, blocking};
 use crate::documents::snapshot::own_index::Listed;
-use crate::documents::snapshot::{Snapshot, Work, common_dir, name};
+use crate::documents::snapshot::{HOOKS, Snapshot, Work, common_dir, name};
 use crate::process::{Root, Standing};
 
 /// Marks the facts of a nested repository that contains files that steer agents.
 pub(in crate::documents) const STEERS: &str = "steers agents by ";
+/// Most files of settings that include one another in a chain.
+const INCLUDES_MAX: usize = 10;
+/// Most names looked at in the folder of hooks.
+const HOOKS_MAX: usize = 1_000;
 /// Most links followed in a chain.
 const HOPS_MAX: usize = 8;
 /// Most names searched in a nested repository.
@@ -47,25 +52,18 @@ impl Repo {
         let own = self.git_dir().to_owned();
         blocking(move || {
             let common = common_dir(&own)?;
-            let mut found = BTreeSet::new();
-            for (key, value) in &settings {
-                let words = value.split([' ', '\t', '\n', '\'', '"']).filter(|it| !it.is_empty());
-                // A bare word is rather an argument than a file.
-                let words = words.filter(|it| it.contains(['/', '.']) || key == "core.hookspath");
-                for word in words {
-                    let below = word.strip_prefix("~/").zip(home.as_ref());
-                    // An included file is named from the folder of the file that includes it.
-                    let places = match below {
-                        Some((word, home)) => [home.join(word), home.join(word)],
-                        None => [top.join(word), common.join(word)],
-                    };
-                    // An alias may work on a folder of documents.
-                    let may_be_folder = key == "core.hookspath";
-                    let named = places.iter().filter(|it| {
-                        it.symlink_metadata().is_ok_and(|it| may_be_folder || !it.is_dir())
-                    });
-                    let named = named.filter_map(|it| plain(it.as_std_path(), &top));
-                    found.extend(named.filter(|it| !it.starts_with(".git")));
+            let mut found: BTreeSet<PathBuf> = linked(&top, [&common, &own]);
+            let places = Places { top, common, home };
+            // An included file may include further ones, named from its own folder.
+            for _ in 0..INCLUDES_MAX {
+                let folders: BTreeSet<PathBuf> =
+                    found.iter().filter_map(|it| Some(it.parent()?.to_owned())).collect();
+                let count = found.len();
+                for setting in &settings {
+                    found.extend(named_by(setting, &places, &folders));
+                }
+                if found.len() == count {
+                    break;
                 }
             }
             let shown = |it: PathBuf| name::shown(it.as_os_str().as_bytes()).into_owned();
@@ -80,6 +78,64 @@ impl Listed {
         let links = self.records().filter(|it| it.starts_with(b"120000 "));
         links.map(|it| name::shown(super::status::path_of(it)).into_owned())
     }
+}
+
+/// Where names in git's settings begin.
+struct Places {
+    top: Utf8PathBuf,
+    common: Utf8PathBuf,
+    home: Option<Utf8PathBuf>,
+}
+
+/// Returns the files and folders of the repository that a setting names. `folders` are those of
+/// the files with settings that are known.
+fn named_by(
+    (key, value): &Setting,
+    places: &Places,
+    folders: &BTreeSet<PathBuf>,
+) -> BTreeSet<PathBuf> {
+    let Places { top, common, home } = places;
+    let is_include = key.starts_with("include");
+    let may_be_folder = key == "core.hookspath";
+    let words = value.split([' ', '\t', '\n', '\'', '"']).filter(|it| !it.is_empty());
+    // A bare word is rather an argument than a file.
+    let words = words.filter(|it| it.contains(['/', '.']) || may_be_folder || is_include);
+    let mut found = BTreeSet::new();
+    for word in words {
+        let mut named = match word.strip_prefix("~/").zip(home.as_ref()) {
+            Some((word, home)) => vec![home.join(word)],
+            None => vec![top.join(word), common.join(word)],
+        };
+        // An included file is named from the folder of the file that includes it.
+        if is_include && !word.starts_with('~') {
+            let inner = folders.iter().filter_map(|it| Utf8Path::from_path(it));
+            named.extend(inner.map(|it| top.join(it).join(word)));
+        }
+        // An alias may work on a folder of documents.
+        named.retain(|it| it.symlink_metadata().is_ok_and(|it| may_be_folder || !it.is_dir()));
+        found.extend(named.iter().filter_map(|it| plain(it.as_std_path(), top)));
+    }
+    found.retain(|it| !it.starts_with(".git"));
+    found
+}
+
+/// Returns the targets, in the repository, of links among git's own files that steer it.
+fn linked(top: &Utf8Path, folders: [&Utf8PathBuf; 2]) -> BTreeSet<PathBuf> {
+    let mut links: Vec<PathBuf> = Vec::new();
+    for folder in folders {
+        let own = ["config", "config.worktree", "info/attributes", "info/exclude"];
+        links.extend(own.iter().map(|it| folder.join(it).into_std_path_buf()));
+        let hooks = std::fs::read_dir(folder.join(HOOKS)).into_iter().flatten();
+        links.extend(hooks.take(HOOKS_MAX).filter_map(|it| Some(it.ok()?.path())));
+    }
+    let mut found = BTreeSet::new();
+    for link in links.iter().filter(|it| it.is_symlink()) {
+        let target = link.read_link().ok().zip(link.parent()).map(|(it, at)| at.join(it));
+        found.extend(target.and_then(|it| plain(&it, top)));
+        found.extend(link.canonicalize().ok().and_then(|it| plain(&it, top)));
+    }
+    found.retain(|it| !it.starts_with(".git"));
+    found
 }
 
 /// Returns each path in the repository that a link passes through.

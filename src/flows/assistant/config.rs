@@ -158,7 +158,10 @@ pub async fn set(site: &Site, caller: &Caller, request: ConfigRequest) -> Result
                 .hint("send the digest of the text that it replaces")
         })?;
         // Without the file, there is nothing to remove.
-        if prompt.is_some() || digest != DIGEST_OF_NOTHING {
+        let is_gone = prompt.is_none()
+            && digest == DIGEST_OF_NOTHING
+            && text(site, caller, PROMPT_FILE).await?.text.is_none();
+        if !is_gone {
             let path = PROMPT_FILE.to_owned();
             write_text(site, caller, TextRequest { path, text: prompt, digest }).await?;
         }

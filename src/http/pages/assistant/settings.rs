@@ -292,13 +292,17 @@ async fn save_text(site: Site, mut call: Call) -> Result<Response> {
     let typed = form::text(&sent.text);
     let is_empty = typed.trim().is_empty();
     let (path, digest) = (sent.path.clone(), sent.digest.clone());
-    let outcome = match is_empty && digest == NOTHING {
-        // No file, and none wanted.
+    let caller = call.caller()?;
+    // No file, and none wanted.
+    let is_gone = is_empty
+        && digest == NOTHING
+        && assistant::text(&site, &caller, &path).await.is_ok_and(|it| it.text.is_none());
+    let outcome = match is_gone {
         true => Ok(()),
         false => {
             let text = (!is_empty).then_some(typed);
             let request = TextRequest { path, text, digest };
-            assistant::write_text(&site, &call.caller()?, request).await.map(|_| ())
+            assistant::write_text(&site, &caller, request).await.map(|_| ())
         }
     };
     match outcome {

@@ -154,6 +154,8 @@ test("lines follow the document: new words, new Topics, and what is being writte
   await page.locator("#L2 .line-text").selectText();
   await page.locator(".reader-pop [aria-label='Comment on this passage']").click();
   await page.locator(".composer textarea[name=body]").fill("Half a thought");
+  // The server is asked where the words are before they change: else it refuses, rightly.
+  await page.locator(".composer blockquote", { hasText: "First line." }).waitFor();
   site.write("plain.txt", "Another beginning.\nThe line.\nSecond line.\n");
   await page.getByText("This passage has changed in the document.").waitFor();
   assert.ok(await page.locator("#L1", { hasText: "A line before." }).isVisible());

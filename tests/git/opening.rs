@@ -33,6 +33,20 @@ async fn a_folder_that_cannot_be_a_root_is_refused_with_the_reason() {
     assert_eq!(code(&elsewhere).await, "not_a_repository");
 }
 
+/// An agent may have made it: what is approved would go there after the next start.
+#[tokio::test]
+async fn a_repository_in_a_folder_of_another_one_is_refused() {
+    let (_folder, base) = folder();
+    let top = base.join("top");
+    init(&top, &[("docs/a.md", "a\n"), ("b.md", "b\n")]);
+    assert!(open(&top.join("docs")).await.is_ok());
+    init(&top.join("docs"), &[("a.md", "a\n")]);
+    assert_eq!(code(&top.join("docs")).await, "planted_repository");
+    // One that the outer one does not track is a repository like any other.
+    init(&top.join("other"), &[("a.md", "a\n")]);
+    assert!(open(&top.join("other")).await.is_ok());
+}
+
 #[tokio::test]
 async fn a_git_that_is_too_old_is_named_with_its_version() {
     use std::os::unix::fs::PermissionsExt;

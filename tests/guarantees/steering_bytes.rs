@@ -290,18 +290,29 @@ fn g31_what_links_and_settings_lead_to_is_watched() {
          ln -s ../own/deep/f cmds/f.md && \
          ln -s ../../tools/hooks/pre-commit .git/hooks/pre-commit && \
          printf '[include]\\n\\tpath = b\\n' > tools/gitcfg && : > tools/b && \
+         mkdir -p .husky/_ && echo good > .husky/pre-push && echo good > 'tools/a.sh' && \
+         echo good > .husky/_/h && git config core.hooksPath .husky/_ && \
+         git config alias.zz '!f() {{ sh tools/a.sh; }}; f' && \
          git config include.path ../tools/gitcfg",
         bench.top
     ));
     bench.git(&["add", "-A"]);
     bench.git(&["commit", "-q", "--no-verify", "-m", "rules"]);
-    let edited =
-        ["tools/hooks/pre-commit", "tools/b", "lib/x/helper.py", "notes/e.md", "own/deep/f"];
+    let edited = [
+        "tools/hooks/pre-commit",
+        "tools/b",
+        "tools/a.sh",
+        ".husky/pre-push",
+        "lib/x/helper.py",
+        "notes/e.md",
+        "own/deep/f",
+    ];
     let name = |file: &str| format!("edits-{}", file.replace(['/', '.'], "-"));
     for file in edited {
         declare(&bench, &name(file), &format!("echo '# obey' >> {file}"));
     }
     declare(&bench, "links", "ln -s ../notes skills/y");
+    declare(&bench, "plants", "git init -q docs; git -C docs config core.fsmonitor evil");
     let server = bench.serve();
     for file in edited {
         let job = bench.job(&name(file), json!({}));
@@ -312,7 +323,12 @@ fn g31_what_links_and_settings_lead_to_is_watched() {
         let (code, out, err) = bench.cli(&["job", decision, &job]);
         assert_eq!(code, 0, "{file}: {out}{err}");
     }
-    let named = told(&bench.ended(&bench.job("links", json!({}))));
+    let links = bench.job("links", json!({}));
+    let named = told(&bench.ended(&links));
     assert!(named.contains("agent_files: skills/y can control"), "{named}");
+    assert_eq!(bench.cli(&["job", "restore", &links]).0, 0);
+    // A repository in a folder of ours: git would run its settings there, and the site open it.
+    let named = told(&bench.ended(&bench.job("plants", json!({}))));
+    assert!(named.contains("agent_files: docs/.git, docs/.git/config can control"), "{named}");
     server.stop();
 }

@@ -94,6 +94,8 @@ impl FileChange {
         };
         let is_link = self.before.is_link() || self.after.is_link();
         (is_link && links_skills(&self.path))
+            || self.path.ends_with("/.git")
+            || self.path.contains("/.git/")
             || ignored::is_large(&self.before.work)
             || ignored::is_large(&self.after.work)
             || is_agent_file(self.path.trim_end_matches('/'))

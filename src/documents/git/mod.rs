@@ -106,6 +106,23 @@ impl ObjectFormat {
     }
 }
 
+/// Refuses a repository in a folder whose files another one tracks: somebody has put it there, and
+/// what is approved would go astray.
+async fn refuse_planted(git: &Git, top: &Utf8Path) -> Result<()> {
+    let Some((parent, name)) = top.parent().zip(top.file_name()) else { return Ok(()) };
+    let (program, children) = git.program();
+    let outer = Git::new(program, parent, children);
+    // A submodule is a commit there, and anything else is not there.
+    let found = outer.call(&["cat-file", "-t"]).arg(format!("HEAD:./{name}")).run().await?;
+    if found.stdout.trim_ascii() != b"tree" {
+        return Ok(());
+    }
+    let message = format!("{top} is a repository of its own, and another one tracks its files");
+    Err(Error::unavailable(message)
+        .code("planted_repository")
+        .hint(format!("remove {top}/.git if you have not made it: an agent may have")))
+}
+
 impl Repo {
     /// Opens the repository that contains a folder. `sources` are globs below that folder.
     ///
@@ -137,6 +154,7 @@ impl Repo {
                 .hint("a folder name cannot contain a line break"));
         };
         let (git_dir, work_tree) = (Utf8PathBuf::from(git_dir), Utf8PathBuf::from(top));
+        refuse_planted(&git, &work_tree).await?;
         let git = git.within(git_dir.as_str(), &work_tree);
         // Git prints it relative to the root.
         let common = common_folder(root, common)?;

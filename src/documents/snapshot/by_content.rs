@@ -191,6 +191,19 @@ impl Search {
             self.found.large.push(ELSEWHERE.to_owned());
         }
         self.take(entries, is_agent_file);
+        // Git runs the settings of a repository that somebody puts below, and hides it itself.
+        let is_own =
+            |it: &str| self.own.as_ref().is_some_and(|own| format!("{it}/").starts_with(own));
+        for folder in found.iter().filter(|it| !it.is_empty() && !is_own(it)) {
+            for name in [".git", ".git/config", ".git/config.worktree"] {
+                let path = join(folder, name);
+                if matches!(self.top.standing(name::path(&path), 0), Ok(Standing::Nothing) | Err(_))
+                {
+                    break;
+                }
+                self.found.ignored.push(path);
+            }
+        }
     }
 
     /// Searches what is named, and what the links lead to that steer agents, and so on.

@@ -15,6 +15,8 @@ use crate::process::{Root, Standing};
 
 /// Marks the facts of a nested repository that contains files that steer agents.
 pub(in crate::documents) const STEERS: &str = "steers agents by ";
+/// What stands beside words in a line of shell.
+const SHELL: &str = "'\"`!;&|()<>{}$=,";
 /// Most files of settings that include one another in a chain.
 const INCLUDES_MAX: usize = 10;
 /// Most names looked at in the folder of hooks.
@@ -97,11 +99,18 @@ fn named_by(
     let Places { top, common, home } = places;
     let is_include = key.starts_with("include");
     let may_be_folder = key == "core.hookspath";
-    let words = value.split([' ', '\t', '\n', '\'', '"']).filter(|it| !it.is_empty());
-    // A bare word is rather an argument than a file.
-    let words = words.filter(|it| it.contains(['/', '.']) || may_be_folder || is_include);
+    // A path as a whole, or a line of shell: its words, with and without what stands beside them.
+    let words: Vec<&str> = match may_be_folder || is_include {
+        true => vec![value],
+        false => {
+            let plain = value.split([' ', '\t', '\n', '\'', '"']);
+            let bare = value.split(|it: char| it.is_whitespace() || SHELL.contains(it));
+            // A bare word is rather an argument than a file.
+            plain.chain(bare).filter(|it| it.contains(['/', '.'])).collect()
+        }
+    };
     let mut found = BTreeSet::new();
-    for word in words {
+    for word in words.into_iter().filter(|it| !it.is_empty()) {
         let mut named = match word.strip_prefix("~/").zip(home.as_ref()) {
             Some((word, home)) => vec![home.join(word)],
             None => vec![top.join(word), common.join(word)],
@@ -113,8 +122,15 @@ fn named_by(
         }
         // An alias may work on a folder of documents.
         named.retain(|it| it.symlink_metadata().is_ok_and(|it| may_be_folder || !it.is_dir()));
-        found.extend(named.iter().filter_map(|it| plain(it.as_std_path(), top)));
+        let real: Vec<PathBuf> = named.iter().filter_map(|it| it.canonicalize().ok()).collect();
+        let named =
+            named.iter().map(|it| it.as_std_path()).chain(real.iter().map(PathBuf::as_path));
+        found.extend(named.filter_map(|it| plain(it, top)));
     }
+    // Hooks that only call those beside their folder, which people write.
+    let called = |it: &PathBuf| it.parent().filter(|_| it.ends_with("_")).map(Path::to_owned);
+    let called: Vec<PathBuf> = found.iter().filter(|_| may_be_folder).filter_map(called).collect();
+    found.extend(called.into_iter().filter(|it| !it.as_os_str().is_empty()));
     found.retain(|it| !it.starts_with(".git"));
     found
 }

@@ -239,6 +239,8 @@ function drafting(form, field) {
   const name = () => `chat-${form.elements.session?.value ?? "new"}`;
   const draft = kept(name());
   if (draft && !field.value) field.value = draft;
+  // Somebody may have begun to type before this module was there.
+  else if (field.value !== field.defaultValue) keep(name(), field.value);
   field.addEventListener("input", () => keep(name(), field.value));
   // It is forgotten once it is sent, and kept again if that is refused.
   form.addEventListener("submit", () => keep(name(), ""));

@@ -48,6 +48,8 @@ function restore(root) {
     restored.add(form);
     const areas = [...form.querySelectorAll("textarea")];
     for (const area of areas) {
+      // Somebody may have begun to type before this module was there.
+      if (area.value !== area.defaultValue) save(area);
       const draft = kept(nameOf(form, area));
       if (!draft || area.value !== area.defaultValue) continue;
       area.value = draft;

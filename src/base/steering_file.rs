@@ -32,8 +32,8 @@ pub fn is_agent_file(path: &str) -> bool {
     FILES.contains(&file) || is_of_skill(&path) || folders.any(|it| FOLDERS.contains(&it))
 }
 
-/// The names of files and folders that steer agents, as agents spell them, for a folder that has too
-/// many names to be listed.
+/// The names of files and folders that steer agents, as agents spell them, for a folder that has
+/// too many names to be listed.
 pub const AGENT_NAMES: [&str; 19] = [
     ".agents",
     ".claude",

@@ -7,22 +7,23 @@ use sha1::{Digest as _, Sha1};
 use crate::support::{Bench, shell, until};
 
 const FIELDS: &str = "timeout = \"30s\"";
-const WAITS: &str = "echo ready > \"$OUT/ready\"; until [ -e \"$OUT/go\" ]; do sleep 0.02; done";
+pub(super) const WAITS: &str =
+    "echo ready > \"$OUT/ready\"; until [ -e \"$OUT/go\" ]; do sleep 0.02; done";
 const OWN: &str = "export GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=a@b.c GIT_COMMITTER_NAME=a \
                    GIT_COMMITTER_EMAIL=a@b.c\n";
 
-fn declare(bench: &Bench, kind: &str, agent: &str) {
+pub(super) fn declare(bench: &Bench, kind: &str, agent: &str) {
     bench.word_kind(kind, FIELDS, &format!("{OWN}cd '{}'\n{agent}\n", bench.top));
 }
 
-fn is_held(bench: &Bench, job: &str, by: &str) -> String {
+pub(super) fn is_held(bench: &Bench, job: &str, by: &str) -> String {
     until("it is held", || bench.show(job)["waiting"]["code"] == "engine_held");
     let shown = bench.show(job);
     assert_eq!(shown["waiting"]["job_id"], by, "{shown:#}");
     shown["waiting"]["message"].as_str().unwrap().to_owned()
 }
 
-fn told(ended: &Value) -> String {
+pub(super) fn told(ended: &Value) -> String {
     ended["warnings"].to_string()
 }
 

@@ -1,28 +1,11 @@
 //! G31, for files that steer agents and whose change neither a time nor git's listing tells: a
 //! write through a mapping into memory, forged objects, and a rule that hides the new file.
 
-use serde_json::{Value, json};
+use serde_json::json;
 use sha1::Digest as _;
 
+use crate::guarantees::looks::{WAITS, declare, is_held, told};
 use crate::support::{Bench, shell, until};
-
-const FIELDS: &str = "timeout = \"60s\"";
-const WAITS: &str = "echo ready > \"$OUT/ready\"; until [ -e \"$OUT/go\" ]; do sleep 0.02; done";
-
-fn declare(bench: &Bench, kind: &str, agent: &str) {
-    bench.word_kind(kind, FIELDS, &format!("cd '{}'\n{agent}\n", bench.top));
-}
-
-fn is_held(bench: &Bench, job: &str, by: &str) -> String {
-    until("it is held", || bench.show(job)["waiting"]["code"] == "engine_held");
-    let shown = bench.show(job);
-    assert_eq!(shown["waiting"]["job_id"], by, "{shown:#}");
-    shown["waiting"]["message"].as_str().unwrap().to_owned()
-}
-
-fn told(ended: &Value) -> String {
-    ended["warnings"].to_string()
-}
 
 /// A file of the test's own, mapped into memory to be written to.
 struct Mapped(std::ptr::NonNull<std::ffi::c_void>);
@@ -160,10 +143,8 @@ fn g31_a_commit_that_is_forged_hides_nothing() {
     bench.write("docs/CLAUDE.md", "be good\n");
     bench.git(&["add", "-A"]);
     bench.git(&["commit", "-q", "-m", "rules"]);
-    let own = "export GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=a@b.c GIT_COMMITTER_NAME=a \
-               GIT_COMMITTER_EMAIL=a@b.c\n";
     let tree = format!("{FORGES}forge $(git rev-parse HEAD:docs) $(git rev-parse $new:docs)");
-    let commit = format!("{own}{FORGES}forge $(git rev-parse HEAD) $(git commit-tree -m x $new)");
+    let commit = format!("{FORGES}forge $(git rev-parse HEAD) $(git commit-tree -m x $new)");
     declare(&bench, "tree", &tree);
     declare(&bench, "commit", &commit);
     declare(&bench, "next", "exit 0");

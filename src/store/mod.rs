@@ -5,13 +5,13 @@
 //! **Invariant:** this module knows no domain concept; other modules own their tables.
 
 pub mod backup;
+mod commit_count;
 pub mod events;
 pub mod idempotency;
 mod migrate;
 mod read;
 pub mod salvage;
 mod stats;
-mod tally;
 mod trouble;
 mod tx;
 mod writer;
@@ -31,16 +31,16 @@ use tracing::{error, info, warn};
 
 use crate::base::{Clock, Context, DATABASE_CORRUPT, Error, ErrorKind, Ids, JobId, Result};
 
+pub use commit_count::{Loss, STATEMENTS as COMMIT_COUNT_STATEMENTS, loss};
 pub use events::StoredEvent;
 pub use migrate::{MIGRATIONS, Migration, migrate};
 pub use stats::WriterStats;
-pub use tally::{Loss, STATEMENTS as TALLY_STATEMENTS, loss};
 pub use trouble::Trouble;
 pub use tx::Tx;
 pub use writer::{STATEMENTS as WRITER_STATEMENTS, Writer};
 
+use commit_count::CommitCount;
 use read::Readers;
-use tally::Tally;
 use trouble::Watch;
 use writer::Work;
 
@@ -181,8 +181,8 @@ impl Store {
         let (writing, checked) =
             open_for_writing(path, migrations, &clock, is_kept).map_err(named)?;
         let epoch = migrate::epoch(&writing).map_err(named)?;
-        let tally = match keeping {
-            Keeping::Kept => Tally::open(path, &writing)?.map(Arc::new),
+        let counting = match keeping {
+            Keeping::Kept => CommitCount::open(path, &writing)?.map(Arc::new),
             Keeping::Aside | Keeping::Nothing => None,
         };
         let readers = Readers::new(path);
@@ -208,7 +208,7 @@ impl Store {
         };
         let stats = Arc::clone(&inner.stats);
         let ends = (published, bells);
-        let writer = Writer::new((writing, tally), path, queue, ends, (watch, stats), clock);
+        let writer = Writer::new((writing, counting), path, queue, ends, (watch, stats), clock);
         Ok((Store { inner: Arc::new(inner) }, writer))
     }
 
@@ -444,7 +444,7 @@ fn create_private(path: &Utf8Path) -> Result<()> {
 /// if it cannot be read.
 pub fn refuse_unusable(path: &Utf8Path, migrations: &[Migration]) -> Result<()> {
     migrate::refuse_newer(path, migrations)?;
-    tally::refuse_loss(path).map_err(|cause| with_advice(path, cause))
+    commit_count::refuse_loss(path).map_err(|cause| with_advice(path, cause))
 }
 
 /// Adds to the error of a damaged database what can be restored.

@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{error, warn};
 
 use crate::base::{Clock, DATABASE_CORRUPT, DISK_ERROR, DISK_FULL, Error, Result, fault};
-use crate::store::tally::Tally;
+use crate::store::commit_count::CommitCount;
 use crate::store::trouble::Watch;
 use crate::store::tx::{Effects, Tx};
 use crate::store::{Answer, Bells, StoredEvent, WriterStats, connect, step};
@@ -95,7 +95,7 @@ impl Work {
 /// The loop that owns the writing connection.
 pub struct Writer {
     connection: Option<Connection>,
-    tally: Option<Arc<Tally>>,
+    counting: Option<Arc<CommitCount>>,
     path: Utf8PathBuf,
     queue: mpsc::Receiver<Work>,
     published: broadcast::Sender<Arc<StoredEvent>>,
@@ -117,7 +117,7 @@ struct Done {
 
 impl Writer {
     pub(super) fn new(
-        (connection, tally): (Connection, Option<Arc<Tally>>),
+        (connection, counting): (Connection, Option<Arc<CommitCount>>),
         path: &Utf8Path,
         queue: mpsc::Receiver<Work>,
         (published, bells): (broadcast::Sender<Arc<StoredEvent>>, Bells),
@@ -125,7 +125,7 @@ impl Writer {
         clock: Clock,
     ) -> Writer {
         let (connection, path) = (Some(connection), path.to_owned());
-        Writer { connection, tally, path, queue, published, bells, watch, clock, stats }
+        Writer { connection, counting, path, queue, published, bells, watch, clock, stats }
     }
 
     /// Commits what arrives until `stop`, and then drains the queue.
@@ -140,8 +140,8 @@ impl Writer {
                     self.queue.recv().await
                 }
                 () = tokio::time::sleep(PROBE_EVERY), if trouble.is_some() => Some(probe()),
-                () = until_due(self.tally.as_deref()) => {
-                    sync(self.tally.clone()).await;
+                () = until_due(self.counting.as_deref()) => {
+                    sync(self.counting.clone()).await;
                     continue;
                 }
             };
@@ -155,7 +155,7 @@ impl Writer {
             }
             self.commit(batch).await;
         }
-        sync(self.tally.clone()).await;
+        sync(self.counting.clone()).await;
         match self.connection.take() {
             Some(connection) if self.watch.damage().is_some() => leave_alone(&connection),
             Some(connection) => close(connection),
@@ -165,12 +165,12 @@ impl Writer {
 
     /// Runs one batch on a blocking thread.
     async fn commit(&mut self, batch: Vec<Work>) {
-        let (connection, tally) = (self.connection.take(), self.tally.clone());
+        let (connection, counting) = (self.connection.take(), self.counting.clone());
         let (path, clock, watch) = (self.path.clone(), self.clock.clone(), self.watch.clone());
         let start = Instant::now();
         self.stats.batch.note(batch.len() as u64);
         let done = tokio::task::spawn_blocking(move || {
-            run((connection, tally.as_deref()), batch, &path, &watch, &clock)
+            run((connection, counting.as_deref()), batch, &path, &watch, &clock)
         });
         match done.await {
             Ok(mut done) => {
@@ -217,15 +217,15 @@ fn close(connection: Connection) {
     }
 }
 
-async fn sync(tally: Option<Arc<Tally>>) {
-    let Some(tally) = tally.filter(|it| it.due().is_some()) else { return };
-    if let Err(cause) = tokio::task::spawn_blocking(move || tally.sync()).await {
+async fn sync(counting: Option<Arc<CommitCount>>) {
+    let Some(counting) = counting.filter(|it| it.due().is_some()) else { return };
+    if let Err(cause) = tokio::task::spawn_blocking(move || counting.sync()).await {
         error!("syncing ended in a fault of the program: {cause}");
     }
 }
 
-async fn until_due(tally: Option<&Tally>) {
-    match tally.and_then(Tally::due) {
+async fn until_due(counting: Option<&CommitCount>) {
+    match counting.and_then(CommitCount::due) {
         Some(due) => tokio::time::sleep_until(due.into()).await,
         None => std::future::pending().await,
     }
@@ -245,7 +245,7 @@ fn probe() -> Work {
 
 /// Runs a batch on the connection, or on a new one if the previous was lost.
 fn run(
-    (connection, tally): (Option<Connection>, Option<&Tally>),
+    (connection, counting): (Option<Connection>, Option<&CommitCount>),
     mut batch: Vec<Work>,
     path: &Utf8Path,
     watch: &Watch,
@@ -270,7 +270,7 @@ fn run(
         }
     };
     let (on, is_well_again) = (&connection, false);
-    let mut round = Round { connection: on, tally, watch, clock, is_well_again };
+    let mut round = Round { connection: on, counting, watch, clock, is_well_again };
     let effects = round.run_batch(&mut batch);
     let is_well_again = round.is_well_again;
     // A transaction that could not be rolled back would swallow every later write.
@@ -298,7 +298,7 @@ fn leave_alone(connection: &Connection) {
 /// A batch being committed.
 struct Round<'a> {
     connection: &'a Connection,
-    tally: Option<&'a Tally>,
+    counting: Option<&'a CommitCount>,
     watch: &'a Watch,
     clock: &'a Clock,
     is_well_again: bool,
@@ -343,8 +343,8 @@ impl Round<'_> {
         let mut count = None;
         let outcome = self.run_savepoints(&tx, batch).and_then(|()| {
             // An empty commit is not counted: counting would need the disk.
-            if let (Some(tally), true) = (self.tally, self.changes()? != changes) {
-                count = Some((tally, tally.count(connection)?));
+            if let (Some(counting), true) = (self.counting, self.changes()? != changes) {
+                count = Some((counting, counting.count(connection)?));
             }
             fault::crash_point("before_commit");
             if fault::is_off("commit_first") {
@@ -365,8 +365,8 @@ impl Round<'_> {
             return Err(cause);
         }
         fault::crash_point("after_commit");
-        if let Some((tally, commits)) = count {
-            tally.note(commits);
+        if let Some((counting, commits)) = count {
+            counting.note(commits);
         }
         // An empty commit does not reach the disk and proves nothing.
         if self.watch.trouble().is_some() && changes != self.changes()? {

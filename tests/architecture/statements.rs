@@ -79,7 +79,7 @@ fn all() -> Vec<(&'static str, &'static str)> {
     all.extend(idempotency::STATEMENTS);
     all.extend(wiki_browser::store::STATEMENTS);
     all.extend(wiki_browser::store::WRITER_STATEMENTS);
-    all.extend(wiki_browser::store::TALLY_STATEMENTS);
+    all.extend(wiki_browser::store::COMMIT_COUNT_STATEMENTS);
     all
 }
 

@@ -7,7 +7,7 @@
 mod around;
 mod blocks;
 mod carried;
-mod given;
+mod claimed;
 mod ladder;
 mod map;
 mod moves;
@@ -26,7 +26,7 @@ use crate::api::topics::PlacementState;
 use crate::base::BlobId;
 
 pub use around::around;
-pub use given::weigh;
+pub use claimed::weigh;
 pub use ladder::place;
 pub use map::PairMap;
 pub use quote::place_by_quote;

@@ -8,7 +8,7 @@ use crate::base::{BlobId, Error, ErrorKind, Result, SourcePath};
 use crate::documents::commit::replaced::Aside;
 use crate::documents::git::{Repo, TreeEntry, blocking};
 use crate::documents::sources::creation::exists;
-use crate::documents::sources::source::dirty;
+use crate::documents::sources::writable::dirty;
 use crate::process::{Replacement, Root, SOURCE_GONE, Spare};
 
 /// A Source with its old and new version.

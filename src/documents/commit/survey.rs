@@ -5,7 +5,7 @@ use crate::documents::commit::place::{Change, Place};
 use crate::documents::git::{Grove, Head, Repo};
 use crate::documents::proposals::proposal::STALE_BASE;
 use crate::documents::sources::creation::exists;
-use crate::documents::sources::source::Writable;
+use crate::documents::sources::writable::Writable;
 use crate::process::SOURCE_GONE;
 
 /// The result of the survey.

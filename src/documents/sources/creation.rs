@@ -9,7 +9,7 @@ use unicode_normalization::UnicodeNormalization as _;
 use crate::base::limit::GIT_LISTING_BYTES_MAX;
 use crate::base::{Error, Result, SourcePath, fault, invisible_name};
 use crate::documents::git::{Repo, blocking};
-use crate::documents::sources::source::Writable;
+use crate::documents::sources::writable::Writable;
 use crate::process::{NOT_A_FILE, PATH_IS_LINK, Root, Standing};
 
 /// The code of a new Source whose path is taken.

@@ -10,3 +10,4 @@ pub mod rename;
 pub mod source;
 pub mod text;
 pub mod title;
+pub(in crate::documents) mod writable;

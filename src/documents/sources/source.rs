@@ -7,9 +7,9 @@ use serde::Serialize;
 
 use crate::api::sources::SourceState;
 use crate::base::limit::{IMAGE_BYTES_MAX, SOURCE_BYTES_MAX};
-use crate::base::{BlobId, Error, ErrorKind, Result, SourcePath, fault};
-use crate::documents::git::{Change, Conversion, IndexEntry, MERGE_IN_PROGRESS, Repo, blocking};
-use crate::process::{HARD_LINK, PATH_IS_LINK, Root, SOURCE_DIRTY, SOURCE_GONE};
+use crate::base::{BlobId, Error, ErrorKind, Result, SourcePath};
+use crate::documents::git::{Change, Conversion, IndexEntry, Repo, blocking};
+use crate::process::{PATH_IS_LINK, Root, SOURCE_GONE};
 
 /// The code of a path that is not a Source.
 pub const NOT_A_SOURCE: &str = "not_a_source";
@@ -56,15 +56,6 @@ pub struct Source {
     pub bytes: u64,
     /// Number of hard links.
     pub links: u64,
-}
-
-/// A Source that an approval can write.
-#[derive(Clone, Debug)]
-pub(in crate::documents) struct Writable {
-    /// The content of the working file, which is the text of HEAD; `None` for a new Source.
-    pub(in crate::documents) bytes: Option<Vec<u8>>,
-    /// Its conversion attributes.
-    pub(in crate::documents) conversion: Conversion,
 }
 
 impl Repo {
@@ -238,66 +229,6 @@ impl Repo {
         Ok(tracked_file(path, entry, read)?.1)
     }
 
-    /// Refuses a Source that an approval could not write, with the reason.
-    ///
-    /// # Errors
-    /// Same as [`Repo::source`]; `conflict` with code `source_dirty`, `content_filter`, `hard_link`
-    /// or `merge_in_progress`.
-    pub async fn refuse_unwritable(&self, path: &SourcePath) -> Result<()> {
-        if let Some(papers) = self.papers() {
-            self.paper(papers, path)?;
-            return if papers.is_edited(path) { Err(dirty(path)) } else { Ok(()) };
-        }
-        self.settled().await?.writable(path).await.map(drop)
-    }
-
-    /// Returns what an approval needs, or refuses like [`Repo::refuse_unwritable`].
-    pub(in crate::documents) async fn writable(&self, path: &SourcePath) -> Result<Writable> {
-        if fault::is_off("approval_dirty") {
-            return self.unguarded(path).await;
-        }
-        let (entry, bytes, links) = self.read_tracked(path).await?;
-        if entry.is_unmerged {
-            return Err(Error::conflict(MERGE_IN_PROGRESS, format!("{path} is in conflict"))
-                .hint("resolve the conflict and commit it"));
-        }
-        if let Some(flag) = entry.unwatched {
-            let name = self.git_path(path);
-            return Err(Error::conflict(
-                SOURCE_DIRTY,
-                format!("{path} is marked {flag}, so git does not see its changes"),
-            )
-            .hint(format!(
-                "run `git update-index --no-{flag} -- '{name}'` at the top of the tree"
-            )));
-        }
-        if links > 1 {
-            return Err(Error::conflict(
-                HARD_LINK,
-                format!("{path} has {links} names (hard links)"),
-            )
-            .hint("replace it with a copy; writing would break the link"));
-        }
-        let conversion = self.conversion(path).await?;
-        conversion.refuse_always(path)?;
-        if !self.changes(Some(std::slice::from_ref(path))).await?.is_empty() {
-            return Err(dirty(path));
-        }
-        let blob = self.hash(&bytes);
-        self.refuse_converted(path, &conversion, (&bytes, &blob)).await?;
-        if blob != entry.blob {
-            // The file times cached by git are wrong.
-            return Err(dirty(path));
-        }
-        text_of(path, bytes.clone())?;
-        Ok(Writable { bytes: Some(bytes), conversion })
-    }
-
-    /// Skips all checks, for a test that shows what they are for.
-    async fn unguarded(&self, path: &SourcePath) -> Result<Writable> {
-        Ok(Writable { bytes: None, conversion: self.conversion(path).await? })
-    }
-
     /// Refuses a path that no glob of the site matches, whether or not the file exists.
     ///
     /// # Errors
@@ -311,7 +242,10 @@ impl Repo {
     }
 
     /// Reads a tracked file of the working tree.
-    async fn read_tracked(&self, path: &SourcePath) -> Result<(IndexEntry, Vec<u8>, u64)> {
+    pub(super) async fn read_tracked(
+        &self,
+        path: &SourcePath,
+    ) -> Result<(IndexEntry, Vec<u8>, u64)> {
         self.require_match(path)?;
         let read = self.read_working(path, SOURCE_BYTES_MAX).await;
         tracked_file(path, self.entry(path).await?, read)
@@ -409,7 +343,7 @@ fn listed(
 }
 
 /// Returns the text of a file.
-fn text_of(path: &SourcePath, bytes: Vec<u8>) -> Result<String> {
+pub(super) fn text_of(path: &SourcePath, bytes: Vec<u8>) -> Result<String> {
     let refuse = |why: &str| {
         Error::invalid(format!("{path} {why}"))
             .code(NOT_TEXT)
@@ -429,12 +363,6 @@ pub const LIST_HINT: &str = "wiki-browser source list names the sources";
 
 pub(in crate::documents) fn not_a_source(path: &SourcePath, why: &str) -> Error {
     Error::not_found(format!("{path} is not a source: {why}")).code(NOT_A_SOURCE)
-}
-
-/// Returns the error for a Source with uncommitted changes.
-pub(in crate::documents) fn dirty(path: &SourcePath) -> Error {
-    Error::conflict(SOURCE_DIRTY, format!("{path} has uncommitted changes"))
-        .hint("commit, stash or undo them first")
 }
 
 /// Adds a hint to the error for a missing or oversized Source.

@@ -4,8 +4,9 @@ use crate::api::chat_settings::{HealthView, LinkedinView, PartHealth, RuntimeHea
 use crate::base::{Error, Result};
 use crate::chat::Standing;
 use crate::flows::Site;
+use crate::flows::assistant::gateway::service;
 use crate::flows::assistant::run::unread;
-use crate::flows::assistant::{Seat, closed, linkedin, seat, service, vault};
+use crate::flows::assistant::{Seat, closed, linkedin, seat, vault};
 use crate::people::Caller;
 use crate::script::{Mode, SECRET_MISSING};
 

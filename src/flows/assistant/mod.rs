@@ -25,7 +25,6 @@ mod record;
 pub(in crate::flows) mod right;
 mod run;
 mod scratch;
-mod service;
 mod show;
 mod start;
 mod steps;
@@ -46,6 +45,7 @@ pub use config::{
 };
 pub use file::file;
 pub use follow::{Follower, answered, follow, so_far};
+pub use gateway::service::{missing, put, serve};
 pub use health::health;
 pub use instructions::{
     MEMORY_CHARS_MAX, MEMORY_FILE, PROMPT_CHARS_MAX, PROMPT_FILE, text, write_text,
@@ -53,7 +53,6 @@ pub use instructions::{
 pub use record::serve as serve_records;
 pub use run::unread;
 pub use scratch::{clear_scratch, scratch};
-pub use service::{missing, put, serve};
 pub use show::{history, run, session, sessions};
 pub use start::ask;
 pub use task::tasks;
@@ -180,7 +179,7 @@ fn closed_gateway(works: &Works, seat: &Seat<'_>) -> Result<Option<Closed>> {
     let Some((engine, model)) = engine.and_then(|it| Some((it, it.subscribed()?))) else {
         return Ok(None);
     };
-    if let Some(problem) = service::missing(&works.config) {
+    if let Some(problem) = gateway::service::missing(&works.config) {
         return Ok(Some(Closed {
             state: "gateway_down",
             why: problem.message().to_owned(),

@@ -125,7 +125,7 @@ fn field(name: &str, value: Option<&Value>, schema: Option<&Value>) -> Field {
     let (sort, choices) = match sort(value, schema) {
         Sort::Choice(choices) => ("choice", choices.iter().map(choice).collect()),
         Sort::Number => ("number", Vec::new()),
-        Sort::Text if text.contains('\n') || text.chars().count() > LINE_CHARS_MAX => {
+        Sort::Text if text.contains(['\n', '\r']) || text.chars().count() > LINE_CHARS_MAX => {
             ("text", Vec::new())
         }
         Sort::Text => ("line", Vec::new()),
@@ -251,7 +251,11 @@ fn value(
     let text = form::text(text);
     match sort(before, schema) {
         Sort::Text if text.is_empty() && before.is_none() => Ok(None),
-        Sort::Text => Ok(Some(Value::String(text))),
+        // A browser ends every line with CR LF: a text that differs in nothing else was not edited.
+        Sort::Text => match before.and_then(Value::as_str) {
+            Some(before) if line_feeds(before) == text => Ok(Some(Value::from(before))),
+            _ => Ok(Some(Value::String(text))),
+        },
         _ if text.trim().is_empty() => Ok(None),
         Sort::Choice(choices) => {
             let chosen = choices.into_iter().find(|it| typed(it) == text);
@@ -260,6 +264,11 @@ fn value(
         }
         Sort::Number | Sort::Json => json(&text, &format!("payload.{name}")).map(Some),
     }
+}
+
+/// Returns a text with line feeds in place of each end of a line, as a browser reads it.
+fn line_feeds(text: &str) -> String {
+    text.replace("\r\n", "\n").replace('\r', "\n")
 }
 
 fn json(text: &str, path: &str) -> Result<Value> {
@@ -276,8 +285,14 @@ mod tests {
 
     use super::*;
 
+    /// The form as a browser sends it: without carriage returns of its own, in `line` without line
+    /// ends, in `text` with CR LF.
     fn sent(fields: &[Field]) -> Vec<(String, String)> {
-        fields.iter().map(|it| (it.name.clone(), it.value.clone())).collect()
+        let value = |it: &Field| match it.sort {
+            "text" => line_feeds(&it.value).replace('\n', "\r\n"),
+            _ => it.value.replace(['\r', '\n'], ""),
+        };
+        fields.iter().map(|it| (it.name.clone(), value(it))).collect()
     }
 
     #[test]
@@ -288,6 +303,7 @@ mod tests {
         }});
         for payload in [
             json!({"team": "billing", "budget": 300, "dry": true, "zones": ["a", "b"], "x": null}),
+            json!({"text": "two\r\nlines\n", "mac": "a\rb", "end": "\r"}),
             json!({"text": "two\nlines", "ratio": 1.5, "empty": "", "deep": {"a": {"b": 1}}}),
             json!({}),
             json!([1, 2]),

@@ -27,9 +27,9 @@ use crate::script::Config;
 
 /// The program, and the files that name the package it needs.
 const FILES: [(&str, &str); 3] = [
-    ("main.mjs", include_str!("../../../scripts/pi-gateway/main.mjs")),
-    ("package.json", include_str!("../../../scripts/pi-gateway/package.json")),
-    ("package-lock.json", include_str!("../../../scripts/pi-gateway/package-lock.json")),
+    ("main.mjs", include_str!("../../../../scripts/pi-gateway/main.mjs")),
+    ("package.json", include_str!("../../../../scripts/pi-gateway/package.json")),
+    ("package-lock.json", include_str!("../../../../scripts/pi-gateway/package-lock.json")),
 ];
 /// The program's folder, below the service's.
 const APP: &str = "app";

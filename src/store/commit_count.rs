@@ -23,7 +23,8 @@ const COUNT: &str = "UPDATE site SET commits = commits + 1 WHERE one = 1 RETURNI
 const COUNTED: &str = "SELECT epoch, commits FROM site WHERE one = 1";
 
 /// The statements of this file, for the schema test.
-pub const STATEMENTS: &[(&str, &str)] = &[("tally::count", COUNT), ("tally::counted", COUNTED)];
+pub const STATEMENTS: &[(&str, &str)] =
+    &[("commit_count::count", COUNT), ("commit_count::counted", COUNTED)];
 
 /// Two slots of the file, written alternately: if a power cut tears one, the other remains.
 const SLOTS: [u64; 2] = [0, 512];
@@ -38,7 +39,7 @@ const SUM_DIGITS: usize = 16;
 const SYNC_AFTER: Duration = Duration::from_secs(1);
 
 /// The commit counter of an open database.
-pub(super) struct Tally {
+pub(super) struct CommitCount {
     file: File,
     path: Utf8PathBuf,
     epoch: String,
@@ -52,13 +53,13 @@ struct State {
     has_failed: bool,
 }
 
-impl Tally {
+impl CommitCount {
     /// Opens the file beside a database and updates it to the database's own count. Returns `None`
     /// for a database that does not count commits.
     ///
     /// # Errors
     /// `unavailable` if the file cannot be created.
-    pub(super) fn open(database: &Utf8Path, writing: &Connection) -> Result<Option<Tally>> {
+    pub(super) fn open(database: &Utf8Path, writing: &Connection) -> Result<Option<CommitCount>> {
         if fault::is_off("tally") {
             return Ok(None);
         }
@@ -70,17 +71,17 @@ impl Tally {
         let file = open(&options, &path).map_err(|cause| {
             Error::of_disk(cannot(), cause).hint("if it is not a file, remove it")
         })?;
-        let tally = Tally { file, path: path.clone(), epoch, state: Mutex::default() };
+        let counting = CommitCount { file, path: path.clone(), epoch, state: Mutex::default() };
         let known = known(&path).unwrap_or_default();
         if known.is_damaged {
             warn!("{path} was damaged: whether commits were lost before this start is not known");
         }
-        let is_of_another = known.slots.iter().any(|it| it.0 != tally.epoch);
-        if known.of(&tally.epoch) != Some(commits) || is_of_another {
-            let begun = tally.begin(commits, &known.before(&tally.epoch));
+        let is_of_another = known.slots.iter().any(|it| it.0 != counting.epoch);
+        if known.of(&counting.epoch) != Some(commits) || is_of_another {
+            let begun = counting.begin(commits, &known.before(&counting.epoch));
             begun.map_err(|cause| Error::of_disk(cannot(), cause))?;
         }
-        Ok(Some(tally))
+        Ok(Some(counting))
     }
 
     fn begin(&self, commits: i64, before: &[String]) -> io::Result<()> {
@@ -342,22 +343,22 @@ mod tests {
     #[test]
     fn a_torn_slot_leaves_the_other() {
         let (_folder, database, writing) = database("life");
-        let tally = Tally::open(&database, &writing).unwrap().unwrap();
+        let counting = CommitCount::open(&database, &writing).unwrap().unwrap();
         let told = || known(&path_of(&database)).unwrap().of("life");
         assert_eq!(told(), Some(6));
-        assert!(tally.due().is_none());
-        tally.note(7);
-        tally.note(8);
+        assert!(counting.due().is_none());
+        counting.note(7);
+        counting.note(8);
         assert_eq!(told(), Some(8));
-        assert!(tally.due().is_some());
+        assert!(counting.due().is_some());
         assert_eq!(loss(&database).unwrap(), Some(Loss::Commits(2)));
         assert!(refuse_loss(&database).unwrap_err().message().contains("its last 2 commits"));
-        tally.file.write_all_at(b"x", SLOTS[0]).unwrap();
+        counting.file.write_all_at(b"x", SLOTS[0]).unwrap();
         assert_eq!(told(), Some(7));
         assert_eq!(known(&path_of(&database)).unwrap().of("another"), None);
         // The next open takes the database's own count.
-        drop(tally);
-        Tally::open(&database, &writing).unwrap().unwrap();
+        drop(counting);
+        CommitCount::open(&database, &writing).unwrap().unwrap();
         assert_eq!((told(), loss(&database).unwrap()), (Some(6), None));
     }
 
@@ -373,7 +374,7 @@ mod tests {
             live(number);
             // One that is new, and one whose number is known.
             assert_eq!(loss(&database).unwrap(), None, "{number}");
-            Tally::open(&database, &writing).unwrap().unwrap().note(7);
+            CommitCount::open(&database, &writing).unwrap().unwrap().note(7);
             assert_eq!(loss(&database).unwrap(), Some(Loss::Commits(1)), "{number}");
         }
         for number in 11..19 {
@@ -383,7 +384,7 @@ mod tests {
         assert!(refuse_loss(&database).unwrap_err().message().contains("from before"));
         // The last life is served as before, and so is a database of which nothing is known.
         live(19);
-        Tally::open(&database, &writing).unwrap().unwrap();
+        CommitCount::open(&database, &writing).unwrap().unwrap();
         assert_eq!(loss(&database).unwrap(), None);
         live(99);
         assert_eq!(loss(&database).unwrap(), None);

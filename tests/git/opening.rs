@@ -47,6 +47,28 @@ async fn a_repository_in_a_folder_of_another_one_is_refused() {
     assert!(open(&top.join("other")).await.is_ok());
 }
 
+/// A `commondir` is a worktree's, and leads to the repository in whose folder the worktree stands.
+#[tokio::test]
+async fn a_repository_that_leads_to_another_one_is_refused() {
+    let (_folder, base) = folder();
+    let (top, copy, tree) = (base.join("top"), base.join("copy"), base.join("tree"));
+    init(&top, &[("a.md", "a\n")]);
+    git(&top, &["worktree", "add", "-q", tree.as_str()]);
+    assert!(open(&tree).await.is_ok());
+    git(&base, &["clone", "-q", "--bare", "top", "copy"]);
+    let led = [top.join(".git/commondir"), top.join(".git/worktrees/tree/commondir")];
+    for (place, folder) in led.iter().zip([&top, &tree]) {
+        let before = std::fs::read(place).ok();
+        std::fs::write(place, format!("{copy}\n")).unwrap();
+        assert_eq!(code(folder).await, "planted_repository", "{place}");
+        match before {
+            Some(bytes) => std::fs::write(place, bytes).unwrap(),
+            None => std::fs::remove_file(place).unwrap(),
+        }
+        assert!(open(folder).await.is_ok());
+    }
+}
+
 #[tokio::test]
 async fn a_git_that_is_too_old_is_named_with_its_version() {
     use std::os::unix::fs::PermissionsExt;

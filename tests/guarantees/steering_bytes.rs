@@ -274,6 +274,11 @@ fn g31_what_links_and_settings_lead_to_is_watched() {
          mkdir -p .husky/_ && echo good > .husky/pre-push && echo good > 'tools/a.sh' && \
          echo good > .husky/_/h && git config core.hooksPath .husky/_ && \
          git config alias.zz '!f() {{ sh tools/a.sh; }}; f' && \
+         mkdir -p bin tpl/hooks pkg && for it in bin/in.sh bin/found.sh bin/Makefile run \
+         tpl/hooks/post-checkout pkg/__main__.py; do echo good > $it; done && \
+         git config alias.in '!cd bin && ./in.sh' && git config alias.make '!make -C bin x' && \
+         git config alias.path '!PATH=./bin:$PATH found.sh' && git config alias.sh '!sh run' && \
+         git config alias.py '!python3 pkg' && git config init.templateDir \"$PWD/tpl\" && \
          git config include.path ../tools/gitcfg",
         bench.top
     ));
@@ -287,6 +292,12 @@ fn g31_what_links_and_settings_lead_to_is_watched() {
         "lib/x/helper.py",
         "notes/e.md",
         "own/deep/f",
+        "bin/in.sh",
+        "bin/Makefile",
+        "bin/found.sh",
+        "run",
+        "pkg/__main__.py",
+        "tpl/hooks/post-checkout",
     ];
     let name = |file: &str| format!("edits-{}", file.replace(['/', '.'], "-"));
     for file in edited {
@@ -311,5 +322,52 @@ fn g31_what_links_and_settings_lead_to_is_watched() {
     // A repository in a folder of ours: git would run its settings there, and the site open it.
     let named = told(&bench.ended(&bench.job("plants", json!({}))));
     assert!(named.contains("agent_files: docs/.git, docs/.git/config can control"), "{named}");
+    server.stop();
+}
+
+/// A folder in which git finds `HEAD`, `objects` and `refs` is a repository: it reads the settings.
+#[test]
+fn g31_a_repository_without_a_working_tree_of_its_own_is_watched() {
+    let bench = Bench::new();
+    for folder in ["docs", "notes"] {
+        std::fs::create_dir(bench.top.join(folder)).unwrap();
+        bench.write(&format!("{folder}/a.md"), "a\n");
+    }
+    bench.git(&["add", "-A"]);
+    bench.git(&["commit", "-q", "-m", "documents"]);
+    let plant = "mkdir -p objects refs; echo 'ref: refs/heads/main' > HEAD; \
+                 printf '[core]\\nbare = false\\nworktree = .\\nfsmonitor = evil\\n' > config";
+    declare(&bench, "plants", &format!("cd docs && {plant}"));
+    declare(&bench, "hides", &format!("cd notes && {plant} && echo '*' > .gitignore"));
+    let server = bench.serve();
+    for (kind, folder) in [("plants", "docs"), ("hides", "notes")] {
+        let job = bench.job(kind, json!({}));
+        let named = told(&bench.ended(&job));
+        let expected = format!("agent_files: {folder}/HEAD, {folder}/config can control");
+        assert!(named.contains(&expected), "{named}");
+        let (code, out, err) = bench.cli(&["job", "restore", &job]);
+        assert_eq!(code, 0, "{out}{err}");
+        for file in ["HEAD", "config"] {
+            assert!(!bench.top.join(folder).join(file).exists(), "{folder}/{file}");
+        }
+    }
+    server.stop();
+}
+
+/// A `commondir` in git's folder leads to another repository, to which an approval would go.
+#[test]
+fn g31_a_repository_is_not_exchanged_for_another() {
+    let bench = Bench::new();
+    let divert = "cp -r .git \"$WB_SITE/ev\" && echo \"$WB_SITE/ev\" > .git/commondir";
+    declare(&bench, "diverts", &divert.replace("$WB_SITE", bench.out.as_str()));
+    let server = bench.serve();
+    let before = bench.git(&["rev-parse", "HEAD"]);
+    let job = bench.job("diverts", json!({}));
+    let named = told(&bench.ended(&job));
+    assert!(named.contains("commondir"), "{named}");
+    let (code, out, err) = bench.cli(&["job", "restore", &job]);
+    assert_eq!(code, 0, "{out}{err}");
+    assert!(!bench.top.join(".git/commondir").exists());
+    assert_eq!(bench.git(&["rev-parse", "HEAD"]), before);
     server.stop();
 }

@@ -189,7 +189,12 @@ impl Present {
             let other = found.iter().find(|it| !goes.contains(it.as_str()));
             if let Some(other) = other {
                 item.outcome = Outcome::ChangedSince;
-                item.why = Some(format!("a folder stands there, with {other}"));
+                item.why = Some(match it.path.rsplit('/').next() {
+                    Some(".git") => {
+                        "it is a repository of its own, to be removed by hand".to_owned()
+                    }
+                    _ => format!("a folder stands there, with {other}"),
+                });
             }
         }
         Ok(())

@@ -125,11 +125,16 @@ impl Git {
         Git { program, folder: folder.to_owned(), environment, children, slots }
     }
 
-    /// Returns a git with fixed repository and working tree, so that neither is discovered again
-    /// and `core.worktree` cannot move the tree.
-    pub(in crate::documents) fn within(mut self, git_dir: &str, work_tree: &Utf8Path) -> Git {
+    /// Returns a git with fixed repository and working tree, so that neither is discovered again,
+    /// `core.worktree` cannot move the tree, and a new `commondir` not the repository.
+    pub(in crate::documents) fn within(
+        mut self,
+        (git_dir, common): (&Utf8Path, &Utf8Path),
+        work_tree: &Utf8Path,
+    ) -> Git {
         self.folder = work_tree.to_owned();
-        self.environment.push(("GIT_DIR".to_owned(), git_dir.to_owned()));
+        self.environment.push(("GIT_DIR".to_owned(), git_dir.to_string()));
+        self.environment.push(("GIT_COMMON_DIR".to_owned(), common.to_string()));
         self.environment.push(("GIT_WORK_TREE".to_owned(), work_tree.to_string()));
         self
     }

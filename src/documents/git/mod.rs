@@ -106,6 +106,9 @@ impl ObjectFormat {
     }
 }
 
+/// The code of a repository that somebody has put in the place of the site's.
+const PLANTED_REPOSITORY: &str = "planted_repository";
+
 /// Refuses a repository in a folder whose files another one tracks: somebody has put it there, and
 /// what is approved would go astray.
 async fn refuse_planted(git: &Git, top: &Utf8Path) -> Result<()> {
@@ -118,9 +121,27 @@ async fn refuse_planted(git: &Git, top: &Utf8Path) -> Result<()> {
         return Ok(());
     }
     let message = format!("{top} is a repository of its own, and another one tracks its files");
+    let made = match top.join(".git").symlink_metadata() {
+        Ok(_) => format!("{top}/.git"),
+        Err(_) => format!("HEAD, config, objects and refs in {top}"),
+    };
     Err(Error::unavailable(message)
-        .code("planted_repository")
-        .hint(format!("remove {top}/.git if you have not made it: an agent may have")))
+        .code(PLANTED_REPOSITORY)
+        .hint(format!("remove {made} if you have not made it: an agent may have")))
+}
+
+/// Refuses a repository whose `commondir` leads to another one, where approvals would go.
+fn refuse_diverted(git_dir: &Utf8Path, common: &Utf8Path) -> Result<()> {
+    let own = common_folder(git_dir, ".")?;
+    // As git makes the worktree NAME: `.git/worktrees/NAME`.
+    let is_worktree = || own.parent().is_some_and(|it| it == common.join("worktrees"));
+    if own == *common || is_worktree() {
+        return Ok(());
+    }
+    let message = format!("{git_dir}/commondir leads to another repository: {common}");
+    Err(Error::unavailable(message)
+        .code(PLANTED_REPOSITORY)
+        .hint(format!("remove {git_dir}/commondir if you have not made it: an agent may have")))
 }
 
 impl Repo {
@@ -155,9 +176,10 @@ impl Repo {
         };
         let (git_dir, work_tree) = (Utf8PathBuf::from(git_dir), Utf8PathBuf::from(top));
         refuse_planted(&git, &work_tree).await?;
-        let git = git.within(git_dir.as_str(), &work_tree);
         // Git prints it relative to the root.
         let common = common_folder(root, common)?;
+        refuse_diverted(&git_dir, &common)?;
+        let git = git.within((&git_dir, &common), &work_tree);
         let stand_in = Arc::new(StandIn::temporary(common.clone(), format)?);
         let shared = Shared {
             git,

@@ -29,6 +29,8 @@ const NAMES_MAX: usize = 1_000;
 const WITHIN_MAX: usize = 20_000;
 /// Most times that links are followed to further ones.
 const ROUNDS_MAX: usize = 16;
+/// By what git knows a repository in a folder.
+const REPOSITORY: [&str; 5] = [".git", "HEAD", "objects", "refs", "commondir"];
 /// What stands for the folders that are not searched.
 const ELSEWHERE: &str = "(further folders)";
 /// Where agents put worktrees, in their own folder: other checkouts, whose files steer nobody here.
@@ -183,26 +185,39 @@ impl Search {
     /// Searches the folders that hold something that git tracks or lists.
     fn folders_of(&mut self, listed: &Listed, known: &BTreeSet<String>) {
         let found = folders(listed, known);
-        let entries = found.iter().flat_map(|folder| {
-            self.names(folder).into_iter().map(|it| join(folder, &it)).collect::<Vec<_>>()
-        });
-        let entries: Vec<String> = entries.collect();
         if found.len() == FOLDERS_MAX {
             self.found.large.push(ELSEWHERE.to_owned());
         }
-        self.take(entries, is_agent_file);
-        // Git runs the settings of a repository that somebody puts below, and hides it itself.
-        let is_own =
-            |it: &str| self.own.as_ref().is_some_and(|own| format!("{it}/").starts_with(own));
-        for folder in found.iter().filter(|it| !it.is_empty() && !is_own(it)) {
-            for name in [".git", ".git/config", ".git/config.worktree"] {
-                let path = join(folder, name);
-                if matches!(self.top.standing(name::path(&path), 0), Ok(Standing::Nothing) | Err(_))
-                {
-                    break;
-                }
-                self.found.ignored.push(path);
+        let mut entries = Vec::new();
+        for folder in &found {
+            let names = self.names(folder);
+            let is_own = self.own.as_ref().is_some_and(|own| format!("{folder}/").starts_with(own));
+            if !folder.is_empty() && !is_own {
+                self.repository_in(folder, &names);
             }
+            entries
+                .extend(names.into_iter().filter(|it| may_steer(it)).map(|it| join(folder, &it)));
+        }
+        self.take(entries, is_agent_file);
+    }
+
+    /// Notes a repository that somebody has put into a folder: git runs its settings there, and
+    /// the site may open it at its next start. Git lists one of the usual form nowhere.
+    fn repository_in(&mut self, folder: &str, names: &[String]) {
+        let has = |name: &str| names.iter().any(|it| it == name);
+        if has(".git") {
+            for name in [".git", ".git/config", ".git/config.worktree", ".git/commondir"] {
+                let path = join(folder, name);
+                let standing = self.top.standing(name::path(&path), 0);
+                if !matches!(standing, Ok(Standing::Nothing) | Err(_)) {
+                    self.found.ignored.push(path);
+                }
+            }
+        }
+        // One without a working tree of its own is listed, file by file, unless it is ignored.
+        if has("HEAD") && (has("objects") || has("refs") || has("commondir")) {
+            let parts = ["HEAD", "config", "config.worktree", "commondir"];
+            self.found.named.extend(parts.map(|it| join(folder, it)));
         }
     }
 
@@ -241,15 +256,15 @@ impl Search {
         Steering { ignored, ..self.found }
     }
 
-    /// Returns the names in a folder that may steer agents.
+    /// Returns the names in a folder that may steer agents, or be of a repository.
     fn names(&self, folder: &str) -> Vec<String> {
         let place = if folder.is_empty() { ".".into() } else { name::path(folder) };
         let listed = self.top.raw_names(&place, NAMES_MAX);
         let Ok(listed) = listed else {
-            return AGENT_NAMES.iter().map(|it| (*it).to_owned()).collect();
+            return AGENT_NAMES.iter().chain(&REPOSITORY).map(|it| (*it).to_owned()).collect();
         };
         let mut names: Vec<String> = listed.iter().map(|it| name::shown(it).into_owned()).collect();
-        names.retain(|it| may_steer(it));
+        names.retain(|it| may_steer(it) || REPOSITORY.contains(&it.as_str()));
         names.sort_unstable();
         names
     }

@@ -15,11 +15,11 @@ mod watched_jobs;
 
 use std::collections::BTreeMap;
 
-use camino::{Utf8Path, Utf8PathBuf};
+use camino::Utf8Path;
 use serde::{Deserialize, Serialize};
 
 use crate::base::limit::SOURCE_BYTES_MAX;
-use crate::base::{BlobId, Error, Result, is_agent_file};
+use crate::base::{BlobId, Result, is_agent_file};
 use crate::documents::git::{Repo, blocking};
 use crate::process::{Root, Standing};
 
@@ -425,14 +425,6 @@ impl Reader<'_> {
             }
         })
     }
-}
-
-/// Returns the git folder shared by all worktrees.
-fn common_dir(git_dir: &Utf8Path) -> Result<Utf8PathBuf> {
-    let told = crate::process::read_small(&git_dir.join("commondir"), 4_096)?;
-    let Some(told) = told else { return Ok(git_dir.to_owned()) };
-    let told = String::from_utf8(told).map_err(|_| Error::unavailable("a strange commondir"))?;
-    Ok(git_dir.join(told.trim_end()))
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use camino::Utf8PathBuf;
 use crate::base::Result;
 use crate::base::limit::SOURCE_BYTES_MAX;
 use crate::documents::git::Repo;
-use crate::documents::snapshot::{Reader, Work, common_dir, name};
+use crate::documents::snapshot::{Reader, Work, name};
 use crate::process::{Root, Standing};
 
 /// The file that names other places of objects.
@@ -27,6 +27,7 @@ const SHARED: &[&str] = &[
 ];
 /// Files and folders of one worktree.
 const OWN: &[&str] = &[
+    "commondir",
     "config.worktree",
     "info/sparse-checkout",
     "MERGE_HEAD",
@@ -91,7 +92,7 @@ pub(in crate::documents) fn git_root(repo: &Repo, name: &str) -> Result<Root> {
         || name.starts_with("hooks/")
         || name.starts_with("refs/");
     let folder = match is_shared {
-        true => common_dir(repo.git_dir())?,
+        true => repo.common_dir().to_owned(),
         false => repo.git_dir().to_owned(),
     };
     Root::open(&folder)
@@ -103,7 +104,7 @@ pub(super) fn look(
     reader: &mut Reader<'_>,
     branch: Option<&str>,
 ) -> Result<BTreeMap<String, Work>> {
-    let shared = common_dir(repo.git_dir())?;
+    let shared = repo.common_dir().to_owned();
     let mut names: Vec<String> = SHARED.iter().map(|it| (*it).to_owned()).collect();
     let root = Root::open(&shared)?;
     let hooks = Hooks::of(&root);

@@ -10,15 +10,26 @@ use crate::base::{Result, is_agent_file};
 use crate::documents::git::programs::Setting;
 use crate::documents::git::{Repo, blocking};
 use crate::documents::snapshot::own_index::Listed;
-use crate::documents::snapshot::{HOOKS, Snapshot, Work, common_dir, name};
+use crate::documents::snapshot::{HOOKS, Snapshot, Work, name};
 use crate::process::{Root, Standing};
 
 /// Marks the facts of a nested repository that contains files that steer agents.
 pub(in crate::documents) const STEERS: &str = "steers agents by ";
 /// What stands beside words in a line of shell.
-const SHELL: &str = "'\"`!;&|()<>{}$=,";
+const SHELL: &str = "'\"`!;&|()<>{}$=,:";
 /// Most files of settings that include one another in a chain.
 const INCLUDES_MAX: usize = 10;
+/// Most folders named in a line of shell in which its other words are looked for.
+const FOLDERS_NAMED_MAX: usize = 20;
+/// What programs read by themselves where they start.
+const READ_BY: [(&str, &[&str]); 6] = [
+    ("make", &["GNUmakefile", "makefile", "Makefile"]),
+    ("just", &["justfile", "Justfile", ".justfile"]),
+    ("npm", &["package.json"]),
+    ("pnpm", &["package.json"]),
+    ("yarn", &["package.json"]),
+    ("python3", &["__main__.py"]),
+];
 /// Most names looked at in the folder of hooks.
 const HOOKS_MAX: usize = 1_000;
 /// Most links followed in a chain.
@@ -51,9 +62,8 @@ impl Repo {
         let settings = self.current_program_settings().await?;
         let top = self.git().folder().to_owned();
         let home = self.git().variable("HOME").map(Utf8PathBuf::from);
-        let own = self.git_dir().to_owned();
+        let (own, common) = (self.git_dir().to_owned(), self.common_dir().to_owned());
         blocking(move || {
-            let common = common_dir(&own)?;
             let mut found: BTreeSet<PathBuf> = linked(&top, [&common, &own]);
             let places = Places { top, common, home };
             // An included file may include further ones, named from its own folder.
@@ -89,6 +99,13 @@ struct Places {
     home: Option<Utf8PathBuf>,
 }
 
+/// Returns the files that programs read by themselves in the folder where they start.
+fn read_by(words: &[&str]) -> Vec<&'static str> {
+    let is_called = |program: &str| words.iter().any(|it| it.rsplit('/').next() == Some(program));
+    let called = READ_BY.iter().filter(|it| is_called(it.0));
+    called.flat_map(|it| it.1.iter().copied()).collect()
+}
+
 /// Returns the files and folders of the repository that a setting names. `folders` are those of
 /// the files with settings that are known.
 fn named_by(
@@ -98,23 +115,31 @@ fn named_by(
 ) -> BTreeSet<PathBuf> {
     let Places { top, common, home } = places;
     let is_include = key.starts_with("include");
-    let may_be_folder = key == "core.hookspath";
+    let may_be_folder = matches!(key.as_str(), "core.hookspath" | "init.templatedir");
     // A path as a whole, or a line of shell: its words, with and without what stands beside them.
     let words: Vec<&str> = match may_be_folder || is_include {
         true => vec![value],
         false => {
             let plain = value.split([' ', '\t', '\n', '\'', '"']);
             let bare = value.split(|it: char| it.is_whitespace() || SHELL.contains(it));
-            // A bare word is rather an argument than a file.
-            plain.chain(bare).filter(|it| it.contains(['/', '.'])).collect()
+            // A bare word is rather an argument than a file, but in a line of shell.
+            let is_shell = key.starts_with("alias.") && value.starts_with('!');
+            plain.chain(bare).filter(|it| is_shell || it.contains(['/', '.'])).collect()
         }
     };
+    // A line of shell may go into a folder, or search it for programs: its words are looked for there.
+    let is_folder = |it: &Utf8PathBuf| it.starts_with(top) && it.is_dir();
+    let folders_named = words.iter().filter(|it| !it.is_empty() && !may_be_folder && !is_include);
+    let inner: BTreeSet<Utf8PathBuf> =
+        folders_named.map(|it| top.join(it)).filter(is_folder).collect();
+    let inner: Vec<Utf8PathBuf> = inner.into_iter().take(FOLDERS_NAMED_MAX).collect();
     let mut found = BTreeSet::new();
-    for word in words.into_iter().filter(|it| !it.is_empty()) {
+    for word in words.iter().copied().chain(read_by(&words)).filter(|it| !it.is_empty()) {
         let mut named = match word.strip_prefix("~/").zip(home.as_ref()) {
             Some((word, home)) => vec![home.join(word)],
             None => vec![top.join(word), common.join(word)],
         };
+        named.extend(inner.iter().map(|it| it.join(word)));
         // An included file is named from the folder of the file that includes it.
         if is_include && !word.starts_with('~') {
             let inner = folders.iter().filter_map(|it| Utf8Path::from_path(it));

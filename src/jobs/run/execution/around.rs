@@ -187,8 +187,8 @@ pub(in crate::jobs) async fn clean_up(
         }
     } else if let Some(hook) = &cleanup.hook {
         let dir = folder(cleanup.number);
-        // Nobody cancels a cleanup.
-        let outside = Running::default();
+        // Nobody cancels a cleanup, but its processes may be killed.
+        let outside = Running { kill: inner.kill_of(&job.id), ..Running::default() };
         let ran = run(inner, job, (Phase::Cleanup, hook, &dir), &outside, stop).await;
         fault::crash_point("after_cleanup_hook");
         why = match ran {

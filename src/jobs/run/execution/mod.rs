@@ -368,7 +368,7 @@ pub(super) async fn go_on(
             error!(job_id = %job.id, "its output cannot be read: {}", cause.chain());
             adopted.guard.stopper().stop(ExitCause::Stopped);
             drop(adopted);
-            return recovery::wait_and_settle(inner, job, stop).await;
+            return recovery::wait_and_settle(inner, job, outside.kill, stop).await;
         }
     };
     let engine = generation.config.kind_of_job(&job.kind).map(|it| &it.engine);

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::agents::kept::{guards, is_guard, job_of};
-use crate::agents::{ECHO, answer, ask, declare, delivery, send, show, wait_state};
+use crate::agents::{ECHO, answer, ask, control, declare, delivery, send, show, wait_state};
 use crate::pages::Browser;
 use crate::support::{Bench, Server, marked, shell, until};
 
@@ -100,6 +100,9 @@ fn g37_a_person_ends_an_agent_whose_guard_does_not_answer() {
     let row = bench.ended(&job);
     assert_eq!(row["status"], "cancelled", "{row:#}");
     assert!(marked(&job).is_empty());
+    // Whoever ends a start does not want the next one either.
+    wait_state(&bench, "robbo", "stopped");
+    control(&bench, "robbo", "start").ok();
     assert_eq!(answer(&bench, &message)["reply"], "again after");
     assert_ne!(job_of(&bench, "robbo"), job);
     server.kill();

@@ -90,9 +90,12 @@ fn a_worktree_or_a_message_that_does_not_fit_is_a_named_failure() {
     // Enough for a job's folder, and too little for a copy of the repository.
     disk.fill_but(2_500_000);
     let sent = send(&bench, "topic:t/work", json!({"text": "x".repeat(100_000)})).ok();
-    let job = bench.ended(sent["job_id"].as_str().unwrap());
+    until("it has met the end of the disk", || {
+        bench.get("/api/health").ok()["status"] != "ok" || server.log().contains("No space left")
+    });
     disk.free();
     let told = check(&bench, "worktree", sent["message_id"].as_str().unwrap());
+    let job = bench.ended(sent["job_id"].as_str().unwrap());
     assert_eq!(
         (&job["reason"], &told["state"]),
         (&json!("prepare_failed"), &json!("failed")),

@@ -168,7 +168,7 @@ fn a_hostile_status_file_is_no_verdict() {
     for name in ["long", "huge"] {
         let (job, told) = outcome(&bench, &format!("t/{name}"));
         assert_eq!(job["reason"], "reported", "{name}");
-        assert_eq!(told["failure"], "(too long)", "{name}");
+        assert_eq!(told["failure"], "The agent gave up: (too long)", "{name}");
     }
     let peak = std::fs::read_to_string(format!("/proc/{}/status", server.pid())).unwrap();
     let peak = peak.lines().find_map(|it| it.strip_prefix("VmHWM:")).unwrap();

@@ -90,7 +90,10 @@ fn doubted(
     let (what, fix) = match doubt {
         probe::GUARD => {
             let kill = agent.job_id.as_ref().map(|id| {
-                format!("; `wiki-browser job cancel {id} --force` ends it now and starts it again")
+                format!(
+                    "; to start it anew instead: `wiki-browser job cancel {id} --force`, then \
+                     `wiki-browser agent start {name}`"
+                )
             });
             let what = "the process that guards it does not answer the server".to_owned();
             let wait = "the server takes it over as soon as it does";

@@ -329,7 +329,7 @@ async fn note_batch(
 }
 
 /// Whether a write that was refused would be refused again: the disk has nothing to do with it.
-fn is_final(cause: &Error) -> bool {
+pub(super) fn is_final(cause: &Error) -> bool {
     !matches!(cause.kind(), ErrorKind::Unavailable | ErrorKind::Busy)
 }
 

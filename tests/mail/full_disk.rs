@@ -34,12 +34,6 @@ fn site(step: &str) -> (Bench, SmallDisk, Server) {
         at("run")
     );
     bench.inbox("t/work", &fields, &agent);
-    // A file that does not compress.
-    let bytes: Vec<u8> =
-        (0..3_000_000_u64).map(|it| (it.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40) as u8).collect();
-    bench.write("large.bin", bytes);
-    bench.git(&["add", "-A"]);
-    bench.git(&["commit", "-q", "-m", "large"]);
     let server = bench.serve_with(&disk.env());
     (bench, disk, server)
 }
@@ -82,25 +76,4 @@ fn an_instance_survives_a_full_disk_in_its_hooks_and_its_run() {
         assert_eq!(told["reply"], 1, "{step}: {told:#}\n{}", server.log());
         server.stop();
     }
-}
-
-#[test]
-fn a_worktree_or_a_message_that_does_not_fit_is_a_named_failure() {
-    let (bench, disk, server) = site("none");
-    // Enough for a job's folder, and too little for a copy of the repository.
-    disk.fill_but(2_500_000);
-    let sent = send(&bench, "topic:t/work", json!({"text": "x".repeat(100_000)})).ok();
-    until("it has met the end of the disk", || {
-        bench.get("/api/health").ok()["status"] != "ok" || server.log().contains("No space left")
-    });
-    disk.free();
-    let told = check(&bench, "worktree", sent["message_id"].as_str().unwrap());
-    let job = bench.ended(sent["job_id"].as_str().unwrap());
-    assert_eq!(
-        (&job["reason"], &told["state"]),
-        (&json!("prepare_failed"), &json!("failed")),
-        "{job:#}"
-    );
-    assert!(told["failure"].as_str().unwrap().contains("worktree"), "{told:#}");
-    server.stop();
 }

@@ -229,8 +229,8 @@ pub(super) async fn begin(inner: &Inner, job: &Job, phase: Phase) -> Result<()> 
     inner.setup.store.write(begin).await
 }
 
-/// Waits a moment if a phase could not be written because the disk is full, which is no fault of the
-/// job; returns any other error, and this one if the server stops.
+/// Waits a moment if a phase could not be written because the disk is full, which is no fault of
+/// the job; returns any other error, and this one if the server stops.
 async fn wait_for_room(job: &Job, cause: Error, stop: &CancellationToken) -> Result<()> {
     if is_final(&cause) || stop.is_cancelled() {
         return Err(cause);

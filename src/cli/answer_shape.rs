@@ -48,7 +48,8 @@ const RECORDS: [(&str, &str); 9] = [
          requested_by_name cancelled_by_name engine timeout_ms start_ms idle_ms produces reads \
          printed_at retried_as[] proposal_id opened_topics[id source_path title status] changes* \
          root_id resumes pool message_id agent phase verdict waits_for workspace* \
-         monitor_of monitor{job_id kind status} legs[id status created_at waits_for]",
+         monitor_of monitor{job_id kind status} legs[id status created_at waits_for] \
+         unanswered_at environment[]",
     ),
     (
         "topic",

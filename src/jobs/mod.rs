@@ -64,7 +64,9 @@ pub use run::launch::{Alone, HOOKS_WAY};
 pub use run::monitor::monitor_of;
 pub use run::recovery::Left;
 pub use run::rehearsal::{Played, Rehearsal};
-pub use run::settle::{ALREADY_COMPLETED, change_engine, keep_result, keep_topic, request_cancel};
+pub use run::settle::{
+    ALREADY_COMPLETED, change_engine, keep_result, keep_topic, request_cancel, request_kill,
+};
 pub use run::task::{Pause, RunTask, Task, TaskClock, TaskEnd, TaskFailure};
 pub use run::unkept_files::{Unkept, account_plugins, unkept_files};
 pub use run::watch::{Beginning, Recall, Steady, Watch, Watched};
@@ -102,6 +104,7 @@ pub fn statements() -> Vec<(&'static str, &'static str)> {
         queue::enqueue::STATEMENTS,
         queue::claim::STATEMENTS,
         run::settle::STATEMENTS,
+        run::silent::STATEMENTS,
         fence::STATEMENTS,
         rows::usage::STATEMENTS,
         queue::engine_hold::STATEMENTS,

@@ -22,8 +22,8 @@ use crate::process::lifeline::Lifeline;
 use crate::process::running_guard::{FAR, Guard, Held, Started};
 use crate::process::tree::Children;
 
-/// Timeout for a guard's first answer.
-const HELLO_MAX: Duration = Duration::from_secs(5);
+/// The code of a guard that does not answer: it may be stopped, or its machine be busy.
+pub const GUARD_SILENT: &str = "guard_silent";
 
 /// A guard taken over from an earlier server.
 #[derive(Debug)]
@@ -34,26 +34,31 @@ pub struct Adopted {
     pub last_input: Option<String>,
 }
 
-/// Takes over the guard of a job; `None` if no guard is waiting.
+/// Takes over the guard of a job, which has this long to answer; `None` if no guard is waiting.
 ///
 /// # Errors
-/// `unavailable` if a guard does not answer, or is not the one on record; `conflict` with code
-/// `guard_version` if it belongs to another version of this program.
+/// `unavailable` with code `guard_silent` if a guard does not answer, or without it if it is not
+/// the one on record; `conflict` with code `guard_version` if it belongs to another version of this
+/// program.
 pub async fn adopt(
     children: &Children,
     (job_dir, job): (&Utf8Path, &str),
-    identity: &ProcessIdentity,
-    key: &str,
+    (identity, key): (&ProcessIdentity, &str),
+    wait: Duration,
 ) -> Result<Option<Adopted>> {
     let Some(folder) = JobFolder::open(job_dir)? else { return Ok(None) };
     if !identity.is_proven(Some((MARK, job))) {
         return Ok(None);
     }
     let cannot = || format!("the guard of job {job} cannot be taken over");
+    let silent =
+        || Error::unavailable(format!("{}: it does not answer", cannot())).code(GUARD_SILENT);
     let socket = match folder.connect(GUARD_SOCKET) {
         Ok(socket) => socket,
         // It has no socket: it ends with its server.
         Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        // As many servers wait for it as may.
+        Err(cause) if cause.kind() == std::io::ErrorKind::WouldBlock => return Err(silent()),
         Err(cause) => return Err(cause).context(ErrorKind::Unavailable, cannot),
     };
     let peer =
@@ -70,9 +75,9 @@ pub async fn adopt(
         socket.write_all(&line).await?;
         hello(&mut socket).await
     };
-    let (hello, rest) = tokio::time::timeout(HELLO_MAX, spoken)
+    let (hello, rest) = tokio::time::timeout(wait, spoken)
         .await
-        .map_err(|_| Error::unavailable(format!("{}: it does not answer", cannot())))?
+        .map_err(|_| silent())?
         .context(ErrorKind::Unavailable, cannot)?;
     let GuardEvent::Hello { version, last_input, is_ending } = hello else {
         return Err(Error::unavailable(format!("{}: it makes no sense", cannot())));

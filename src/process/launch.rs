@@ -56,6 +56,9 @@ pub struct Launch {
     pub argv: Vec<String>,
     /// The environment as far as it may be written to a file: without mark, token and secrets.
     pub env: Vec<(String, String)>,
+    /// Names of the variables that are in no file; filled when the guard is started.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub private_names: Vec<String>,
     /// The agent's working directory.
     pub cwd: Utf8PathBuf,
     /// Source of the agent's standard input.
@@ -430,6 +433,7 @@ mod tests {
 
     fn launch() -> Launch {
         Launch {
+            private_names: Vec::new(),
             version: 1,
             job: "j".into(),
             argv: vec!["/bin/true".into()],

@@ -34,7 +34,7 @@ mod terminal;
 mod tree;
 mod usage;
 
-pub use adopt::{Adopted, adopt, at_door};
+pub use adopt::{Adopted, GUARD_SILENT, adopt, at_door};
 pub use cgroup::Cgroups;
 pub use descriptors::{is_writable, raise_descriptors};
 pub use folder_stamp::Stamp;
@@ -65,7 +65,7 @@ pub use root::{
 pub use run::{COMMAND_NOT_STARTED, Output, Run, become_program, run, which};
 pub use running_guard::{Guard, GuardEnd, end_below};
 pub use scratch::Scratch;
-pub use sight::{Sight, look_below};
+pub use sight::{Sight, environment_names, look_below};
 pub use spawn::{GuardSpec, spawn_guard};
 pub use terminal::{
     InPane, Pane, PaneState, Pasted, Terminals, bytes_from, draft, has_line, has_other_words,

@@ -56,6 +56,7 @@ async fn run_trial(wb_agent: &Utf8Path, folder: &Utf8Path) -> Result<u32> {
     // The shell exits only once the stray runs in its own session.
     let escape = "mkfifo f && (setsid sh -c 'echo > f; exec sleep 600' &) && read line < f";
     let launch = Launch {
+        private_names: Vec::new(),
         version: 1,
         job: random_token("doctor-")?,
         argv: vec!["/bin/sh".to_owned(), "-c".to_owned(), escape.to_owned()],

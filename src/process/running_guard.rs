@@ -193,6 +193,17 @@ impl Guard {
         GuardStopper::new(&self.line)
     }
 
+    /// Kills everything below the guard at once, without the grace period.
+    pub async fn kill_all(&mut self) {
+        if self.step == Step::Over {
+            return;
+        }
+        // Once it continues, the order lets its record name the cause.
+        self.line.stop(ExitCause::Stopped);
+        self.step = Step::Forced { until: Instant::now() + SILENCE_MAX };
+        self.force().await;
+    }
+
     /// Waits for the guard's next event; `None` when there will be none. Cancel-safe.
     pub async fn next(&mut self) -> Option<GuardEvent> {
         loop {

@@ -1,8 +1,17 @@
 //! What can be seen of the program that a guard runs, without asking either.
 
+use std::collections::BTreeSet;
+
+use camino::Utf8Path;
+
 use crate::base::{Context, ErrorKind, Result};
 use crate::process::identity::ProcessIdentity;
+use crate::process::job_folder::JobFolder;
+use crate::process::launch::{MARK, read_launch};
 use crate::process::tree::Listing;
+
+/// Most names of an environment that are shown.
+const NAMES_MAX: usize = 500;
 
 /// What can be seen of the program that a guard runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,4 +43,21 @@ pub fn look_below(guard: &ProcessIdentity) -> Result<Sight> {
         Some(it) if it.is_stopped() => Sight::Stopped(it.pid),
         Some(_) => Sight::Runs,
     })
+}
+
+/// Returns the names of the environment with which a job's agent was started, sorted; none without
+/// a launch file.
+///
+/// # Errors
+/// Fails if the launch file cannot be read, or is none.
+pub fn environment_names(job_dir: &Utf8Path) -> Result<Vec<String>> {
+    let Some(folder) = JobFolder::open(job_dir)? else { return Ok(Vec::new()) };
+    let launch = match read_launch(&folder) {
+        Err(cause) if cause.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+        launch => launch?,
+    };
+    let named = launch.env.into_iter().map(|(name, _)| name);
+    let all: BTreeSet<String> =
+        named.chain(launch.private_names).chain([MARK.to_owned()]).collect();
+    Ok(all.into_iter().take(NAMES_MAX).collect())
 }

@@ -63,7 +63,8 @@ impl GuardSpec {
 /// `invalid` for a launch that this version does not support; `conflict` with code `job_launched`
 /// if the job was launched before; `unavailable` if files or process cannot be created.
 pub async fn spawn_guard(children: &Children, spec: GuardSpec) -> Result<Guard> {
-    let GuardSpec { program, job_dir, launch, prompt, secrets, masked, cgroups, pane } = spec;
+    let GuardSpec { program, job_dir, mut launch, prompt, secrets, masked, cgroups, pane } = spec;
+    launch.private_names = secrets.iter().map(|(name, _)| name.clone()).collect();
     check(&program, &launch, prompt.as_deref(), &secrets)?;
     let first_line = first_line(&secrets, &masked)?;
     let (grace, wall) = (ms(launch.grace_ms), launch.clocks.wall_ms.map_or(FAR, ms));

@@ -230,6 +230,11 @@ pub const MIGRATIONS: &[Migration] = &[
         name: "before_digest",
         sql: include_str!("../../migrations/052_before_digest.sql"),
     },
+    Migration {
+        version: 53,
+        name: "silent_guards",
+        sql: include_str!("../../migrations/053_silent_guards.sql"),
+    },
 ];
 
 /// The first line of a migration that manages its own transaction to rebuild tables: `PRAGMA

@@ -11,16 +11,16 @@ use crate::support::{Bench, marked, shell, until};
 /// Rounds of kills at random moments.
 const ROUNDS: usize = 12;
 
-fn job_of(bench: &Bench, name: &str) -> String {
+pub(super) fn job_of(bench: &Bench, name: &str) -> String {
     show(bench, name)["job_id"].as_str().unwrap().to_owned()
 }
 
 /// The guards of a job: there is one, or none.
-fn guards(job: &str) -> usize {
+pub(super) fn guards(job: &str) -> usize {
     marked(job).iter().filter(|pid| is_guard(pid)).count()
 }
 
-fn is_guard(pid: &i32) -> bool {
+pub(super) fn is_guard(pid: &i32) -> bool {
     let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     String::from_utf8_lossy(&line).contains("__guard")
 }

@@ -8,6 +8,7 @@ mod private;
 #[cfg(feature = "faults")]
 mod probe;
 mod screen;
+mod silent;
 mod spending;
 pub(crate) mod terminal;
 mod troubles;

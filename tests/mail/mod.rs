@@ -2,8 +2,11 @@
 
 mod crashes;
 mod engines;
+mod floods;
+mod full_disk;
 #[cfg(feature = "faults")]
 mod hooks;
+mod kill_matrix;
 mod limits;
 mod monitors;
 mod people;

@@ -152,6 +152,10 @@ fn a_hostile_status_file_is_no_verdict() {
         "timeout = \"20s\"",
         "head -c 3000000 /dev/zero | tr '\\0' x > \"$STATUS_PATH\"",
     );
+    // Of a gigabyte as little is read as of anything else.
+    let huge =
+        "printf 'broken\nwhy\n' > \"$STATUS_PATH\"; truncate -s 1G \"$STATUS_PATH\"; sleep 2.2";
+    bench.inbox("t/huge", "timeout = \"20s\"", huge);
     let server = bench.serve();
     for name in ["fifo", "link", "folder"] {
         let (job, told) = outcome(&bench, &format!("t/{name}"));
@@ -161,8 +165,15 @@ fn a_hostile_status_file_is_no_verdict() {
             "{name}"
         );
     }
-    let (job, _) = outcome(&bench, "t/long");
-    assert_eq!(job["reason"], "reported");
+    for name in ["long", "huge"] {
+        let (job, told) = outcome(&bench, &format!("t/{name}"));
+        assert_eq!(job["reason"], "reported", "{name}");
+        assert_eq!(told["failure"], "The agent gave up: (too long)", "{name}");
+    }
+    let peak = std::fs::read_to_string(format!("/proc/{}/status", server.pid())).unwrap();
+    let peak = peak.lines().find_map(|it| it.strip_prefix("VmHWM:")).unwrap();
+    let kib: u64 = peak.trim().trim_end_matches(" kB").parse().unwrap();
+    assert!(kib < 512 * 1024, "{kib} KiB");
     server.stop();
 }
 

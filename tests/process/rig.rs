@@ -44,6 +44,7 @@ impl Rig {
     pub(crate) fn launch(&self, script: &str) -> Launch {
         let script = format!("exec 9>>witness; flock -s 9; {script}");
         Launch {
+            private_names: Vec::new(),
             version: 1,
             job: self.job.clone(),
             argv: vec!["/bin/sh".into(), "-c".into(), script],

@@ -10,11 +10,15 @@ use crate::base::{Millis, Result};
 use crate::flows::Works;
 use crate::flows::agents::heard::ASKS;
 use crate::flows::agents::restart::RESTART;
-use crate::jobs::{self, Status, Viewer};
+use crate::jobs::{self, Job, Status, Viewer};
+use crate::mail::BELL;
 use crate::mail::agent::{self, Agent, State};
 use crate::process::{self, Sight};
 use crate::script::{Config, kind_of_agent};
+use crate::store::Tx;
 
+/// The guard of its process does not answer.
+pub(super) const GUARD: &str = "unknown_guard";
 /// The process was stopped by a signal.
 pub(super) const STOPPED: &str = "unknown_stopped";
 /// The process is gone, and its guard has not reported that.
@@ -56,14 +60,21 @@ pub(super) fn look(
         let until = heard.map(|it| Millis(it.0.saturating_add(after)));
         until.filter(|it| *it > now).map(|again| Some(Look { doubt: None, again }))
     };
+    let Some(id) = &agent.job_id else { return Ok(holds_until(agent.fact_at).flatten()) };
+    let job = jobs::find_brief(c, &Viewer::Program, id)?;
+    let is_followed =
+        matches!((job.status, job.ending_at, &job.cancelled_by), (Status::Running, None, None));
+    if is_followed && job.unanswered_at.is_some() {
+        // Whatever was heard: nothing it says now is heard.
+        let again = Millis(now.0.saturating_add(AGAIN_MS));
+        return Ok(Some(Look { doubt: Some(GUARD), again }));
+    }
     if let Some(look) = holds_until(agent.fact_at) {
         return Ok(look);
     }
-    let Some(id) = &agent.job_id else { return Ok(None) };
-    let job = jobs::find_brief(c, &Viewer::Program, id)?;
-    let (Status::Running, None, None) = (job.status, job.ending_at, &job.cancelled_by) else {
+    if !is_followed {
         return Ok(None);
-    };
+    }
     let Some(guard) = &job.guard else { return Ok(None) };
     let printed = process::last_printed(&jobs::job_dir(&config.site.data, id))?;
     if let Some(look) = holds_until(job.started_at.max(printed)) {
@@ -84,13 +95,21 @@ pub(super) fn look(
     Ok(Some(Look { doubt, again: Millis(now.0.saturating_add(pause)) }))
 }
 
+/// Makes the loop of agents look at an agent whose guard does not answer, or does again.
+pub(in crate::flows) fn answers(tx: &Tx<'_>, job: &Job) -> Result<()> {
+    if job.agent.is_some() {
+        tx.ring(BELL);
+    }
+    Ok(())
+}
+
 /// Records what a look at an agent showed, if it still shows that.
 ///
 /// # Errors
 /// As any write.
 pub(super) async fn note(works: &Works, name: &str) -> Result<()> {
     let (about, name) = (works.clone(), name.to_owned());
-    let note = move |tx: &crate::store::Tx<'_>| {
+    let note = move |tx: &Tx<'_>| {
         let Some(agent) = agent::find(tx.connection(), &name)? else { return Ok(()) };
         match look(tx.connection(), &about.config, &agent, tx.now())? {
             Some(look) if look.doubt != agent.doubt() => agent::doubt(tx, &agent, look.doubt),

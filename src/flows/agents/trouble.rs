@@ -88,6 +88,17 @@ fn doubted(
     let name = &agent.name;
     let restart = format!("`wiki-browser agent restart {name}` starts it again in its session");
     let (what, fix) = match doubt {
+        probe::GUARD => {
+            let kill = agent.job_id.as_ref().map(|id| {
+                format!(
+                    "; to start it anew instead: `wiki-browser job cancel {id} --force`, then \
+                     `wiki-browser agent start {name}`"
+                )
+            });
+            let what = "the process that guards it does not answer the server".to_owned();
+            let wait = "the server takes it over as soon as it does";
+            (what, format!("{wait}{}", kill.unwrap_or_default()))
+        }
         probe::STOPPED => {
             let sight = start.and_then(|it| it.guard.as_ref()).map(process::look_below);
             let fix = match sight.transpose()? {

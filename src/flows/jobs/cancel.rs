@@ -1,10 +1,61 @@
-//! Cancelling a waiting job, and telling whoever waits for its reply.
+//! Cancelling a job, and telling whoever waits for its reply.
 
-use crate::base::{Actor, Ids, JobId, Result};
+use rusqlite::Connection;
+
+use crate::base::{Actor, ErrorKind, Ids, JobId, Result};
 use crate::documents::workspace::row;
-use crate::flows::{agents, approvals, assistant, mail};
-use crate::jobs::{self, Capacities, Viewer};
+use crate::flows::jobs::{JobView, show, view};
+use crate::flows::{Site, agents, approvals, assistant, mail, viewer};
+use crate::jobs::{self, Capacities, Status, Viewer};
+use crate::people::Caller;
 use crate::store::Tx;
+
+/// Cancels a job: at once if it waits, otherwise its agent gets the grace period. An admin may
+/// cancel other people's private jobs, and learns nothing else about them.
+///
+/// # Errors
+/// `conflict` with code `job_ended`.
+pub async fn cancel(site: &Site, caller: &Caller, id: &JobId) -> Result<JobView> {
+    end(site, caller, id, false).await
+}
+
+/// Cancels a job like [`cancel`], and kills its processes at once. One that is ending, or has its
+/// result, loses only the rest of its grace period.
+///
+/// # Errors
+/// `conflict` with code `job_ended`.
+pub async fn kill(site: &Site, caller: &Caller, id: &JobId) -> Result<JobView> {
+    end(site, caller, id, true).await
+}
+
+async fn end(site: &Site, caller: &Caller, id: &JobId, is_killed: bool) -> Result<JobView> {
+    let by = Actor::Person(caller.may_write()?.id.clone());
+    let (asked, lanes, ids) = (id.clone(), site.queue.capacities(), site.ids.clone());
+    let is_admin = caller.may_administer().is_ok();
+    let viewer = if is_admin { Viewer::Program } else { viewer(caller) };
+    site.store
+        .write(move |tx| {
+            let job = jobs::find_brief(tx.connection(), &viewer, &asked)?;
+            if cancel_waiting(tx, &ids, &asked, &by, &lanes)? {
+                return Ok(());
+            }
+            match jobs::request_cancel(tx, &asked, &by) {
+                Err(cause) if !is_killed || job.status != Status::Running => return Err(cause),
+                // It is ending, or its verdict is its result.
+                Ok(()) | Err(_) => {}
+            }
+            if is_killed { jobs::request_kill(tx, &asked) } else { Ok(()) }
+        })
+        .await?;
+    match show(site, caller, id).await {
+        Err(cause) if is_admin && cause.kind() == ErrorKind::NotFound => {
+            let find = |c: &Connection| jobs::find_brief(c, &Viewer::Program, id);
+            let job = site.store.look(find)?.without_words();
+            site.store.look(|c| view(&site.works, c, job.clone()))
+        }
+        shown => shown,
+    }
+}
 
 /// Cancels a waiting or parked job, and tells whoever waits for its reply. Returns whether it did.
 ///

@@ -2,7 +2,7 @@
 
 pub mod board;
 pub mod bulk;
-pub(in crate::flows) mod cancel;
+pub mod cancel;
 pub(in crate::flows) mod cancel_obsolete;
 pub mod changes;
 pub mod failure;
@@ -107,6 +107,9 @@ pub struct JobView {
     pub workspace: Option<Workspace>,
     /// The job that watches it, or watched its last run.
     pub monitor: Option<MonitorView>,
+    /// Names of the environment of its agent, without their values.
+    #[serde(default)]
+    pub environment: Vec<String>,
     /// The runs of a job that was parked and went on, itself among them; empty if it has one.
     #[serde(default)]
     pub legs: Vec<legs::Leg>,
@@ -257,35 +260,6 @@ async fn refuse_answered(site: &Site, old: &Job) -> Result<()> {
     Ok(())
 }
 
-/// Cancels a job: at once if it waits, otherwise its agent gets the grace period. An admin may
-/// cancel other people's private jobs, and learns nothing else about them.
-///
-/// # Errors
-/// `conflict` with code `job_ended`.
-pub async fn cancel(site: &Site, caller: &Caller, id: &JobId) -> Result<JobView> {
-    let by = Actor::Person(caller.may_write()?.id.clone());
-    let (asked, lanes, ids) = (id.clone(), site.queue.capacities(), site.ids.clone());
-    let is_admin = caller.may_administer().is_ok();
-    let viewer = if is_admin { Viewer::Program } else { viewer(caller) };
-    site.store
-        .write(move |tx| {
-            jobs::find_brief(tx.connection(), &viewer, &asked)?;
-            if cancel::cancel_waiting(tx, &ids, &asked, &by, &lanes)? {
-                return Ok(());
-            }
-            jobs::request_cancel(tx, &asked, &by)
-        })
-        .await?;
-    match show(site, caller, id).await {
-        Err(cause) if is_admin && cause.kind() == ErrorKind::NotFound => {
-            let find = |c: &Connection| jobs::find_brief(c, &Viewer::Program, id);
-            let job = site.store.look(find)?.without_words();
-            site.store.look(|c| view(&site.works, c, job.clone()))
-        }
-        shown => shown,
-    }
-}
-
 /// Returns a job; a job sees only itself.
 ///
 /// # Errors
@@ -307,6 +281,9 @@ pub async fn show(site: &Site, caller: &Caller, id: &JobId) -> Result<JobView> {
     })?;
     if shown.job.status == Status::Running {
         shown.printed_at = output::last_printed(site, id).await?;
+    }
+    if shown.job.started_at.is_some() {
+        shown.environment = output::environment(site, id).await?;
     }
     Ok(shown)
 }
@@ -382,6 +359,7 @@ pub(super) fn view_with(
         changes: None,
         workspace: None,
         monitor: None,
+        environment: Vec::new(),
         job,
     })
 }

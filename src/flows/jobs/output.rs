@@ -2,6 +2,7 @@
 
 use serde::Deserialize;
 use serde_json::Value;
+use tracing::warn;
 
 use crate::api::jobs::{Cut, LogText, Prompt, Transcript};
 use crate::base::limit::{STREAM_ENTRIES_MAX, TEXT_INPUT_BYTES_MAX};
@@ -204,6 +205,20 @@ async fn read(
 pub(in crate::flows) async fn last_printed(site: &Site, id: &JobId) -> Result<Option<Millis>> {
     let dir = job_dir(&site.config.site.data, id);
     blocking(move || process::last_printed(&dir)).await
+}
+
+/// Returns the names of the environment of a job's agent; none once its files are removed.
+pub(in crate::flows) async fn environment(site: &Site, id: &JobId) -> Result<Vec<String>> {
+    let dir = job_dir(&site.config.site.data, id);
+    let about = id.clone();
+    blocking(move || {
+        // The agent can write that file: whatever is wrong with it, the job still has a page.
+        Ok(process::environment_names(&dir).unwrap_or_else(|cause| {
+            warn!(job_id = %about, "the names of its environment: {}", cause.chain());
+            Vec::new()
+        }))
+    })
+    .await
 }
 
 /// Returns a job whose output the caller may see and whose folder still exists.

@@ -248,7 +248,7 @@ async fn played(
         submit::all(ground, kind, rehearsal, does).await?;
     }
     if does.get("cancelled") == Some(&Value::Bool(true)) && !is_called_off {
-        job_flow::cancel(site, &ground.caller, &id).await?;
+        job_flow::cancel::cancel(site, &ground.caller, &id).await?;
         cause = ExitCause::Stopped;
     }
     let text = |name: &str| does.get(name).and_then(Value::as_str).unwrap_or_default();

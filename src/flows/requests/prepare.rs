@@ -58,6 +58,7 @@ pub fn hooks(works: &Works) -> Hooks {
             assistant::settle_job(tx, &at_end, job)?;
             mail::settle_job(tx, &at_end, job)
         }),
+        answers: Arc::new(agents::answers),
         ended: Arc::new(|_| {}),
         parked: Arc::new(move |tx, job| approvals::resume::parked(tx, &at_park, job)),
         heard: Arc::new(move |tx, job, fact| match &job.agent {

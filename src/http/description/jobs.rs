@@ -63,6 +63,8 @@ fn of_jobs() -> Vec<Operation> {
             .answers::<Transcript>(),
         get("/api/agent/jobs/{id}/prompt", "Shows the exact prompt").answers::<Prompt>(),
         post("/api/agent/jobs/{id}/cancel", "Cancels a job").answers::<JobView>(),
+        post("/api/agent/jobs/{id}/kill", "Cancels a job and kills its processes")
+            .answers::<JobView>(),
         post("/api/agent/jobs/{id}/retry", "Retries a job")
             .may_take::<RetryRequest>()
             .once()

@@ -85,7 +85,12 @@ pub(in crate::http) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
         post("/api/agent/jobs/{id}/cancel", site, async |site: Site, mut call| {
             call.nothing().await?;
             let id = call.param("id")?;
-            reply::ok(&flows::jobs::cancel(&site, &call.caller()?, &id).await?)
+            reply::ok(&flows::jobs::cancel::cancel(&site, &call.caller()?, &id).await?)
+        }),
+        post("/api/agent/jobs/{id}/kill", site, async |site: Site, mut call| {
+            call.nothing().await?;
+            let id = call.param("id")?;
+            reply::ok(&flows::jobs::cancel::kill(&site, &call.caller()?, &id).await?)
         }),
         post("/api/agent/jobs/{id}/retry", site, retry),
         post("/api/agent/jobs/{id}/restore", site, async |site: Site, mut call| {

@@ -102,6 +102,8 @@ pub struct Job {
     pub verdict: Option<Verdict>,
     /// The approval that it waits for.
     pub waits_for: Option<ApprovalId>,
+    /// Since when its guard does not answer, while it runs.
+    pub unanswered_at: Option<Millis>,
     /// The grants of its token.
     #[serde(skip)]
     pub grants: Vec<crate::jobs::Grant>,
@@ -111,6 +113,9 @@ pub struct Job {
     /// When its agent was started, recorded for jobs with hooks or an inbox.
     #[serde(skip)]
     pub run_at: Option<Millis>,
+    /// Whether a person asked for the immediate end of its processes.
+    #[serde(skip)]
+    pub is_killed: bool,
     /// The guard, once started.
     #[serde(skip)]
     pub guard: Option<crate::process::ProcessIdentity>,
@@ -198,6 +203,8 @@ impl Job {
             waits_for: row.get("waits_for")?,
             verdict: row.text("verdict")?.and_then(Verdict::parse),
             run_at: row.get("run_ms")?,
+            unanswered_at: row.get("unanswered_ms")?,
+            is_killed: row.get::<Option<i64>>("killed_ms")?.is_some(),
             guard: guard(&row)?,
         })
     }

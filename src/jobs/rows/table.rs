@@ -20,7 +20,8 @@ macro_rules! slim {
                     AS result_json,
                 warnings_json, cancelled_by, session_ref, usage_json, cost_usd, config_digest,
                 retry_of, guard_pid, guard_start, boot_id, engine, retry_at_ms, root_id, resumes,
-                owner, pool, phase, message_id, agent, monitor_of, waits_for, verdict, run_ms
+                owner, pool, phase, message_id, agent, monitor_of, waits_for, verdict, run_ms,
+                unanswered_ms, killed_ms
              FROM agent_jobs ",
             $($rest)*
         )

@@ -1,17 +1,15 @@
 //! The queue's main loop: claims what may run, runs it, and sleeps until a bell rings.
 
 use std::collections::HashMap;
-use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use camino::Utf8PathBuf;
-use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use rusqlite::Connection;
 use serde_json::{Map, Value};
 use tokio::sync::Notify;
-use tokio::task::{self, JoinError, JoinSet};
+use tokio::task::JoinError;
 use tokio_util::sync::CancellationToken;
 use tracing::{error, warn};
 
@@ -26,9 +24,10 @@ use crate::jobs::run::launch::{self, Ground};
 use crate::jobs::run::recovery::Left;
 use crate::jobs::run::rest::Rest;
 use crate::jobs::run::task::RunTask;
+use crate::jobs::run::tasks::{self, Tasks};
 use crate::jobs::run::watch::{Recall, Steady, Watch};
 use crate::jobs::run::workspace::Workspaces;
-use crate::jobs::run::{execution, recovery, settle, speech};
+use crate::jobs::run::{recovery, settle, speech};
 use crate::jobs::speak::{Fact, Voice};
 use crate::jobs::telemetry::remark::Remarks;
 use crate::jobs::{
@@ -85,6 +84,8 @@ pub struct Hooks {
     pub produced: Arc<Produced>,
     /// Follow-up of the start of an instance's agent, in the transaction that records it.
     pub begun: Arc<Begun>,
+    /// Follow-up of a guard that does not answer, or does again, in the same transaction.
+    pub answers: Arc<Settled>,
     /// Follow-up of a settled job, in the same transaction.
     pub settled: Arc<Settled>,
     /// Runs after the transaction that settled a job is committed.
@@ -136,11 +137,21 @@ pub(in crate::jobs) struct Inner {
     pub(in crate::jobs) rested: Notify,
 }
 
+impl Inner {
+    /// Returns what tells that the processes of a job are to be killed.
+    pub(in crate::jobs) fn kill_of(&self, job: &JobId) -> CancellationToken {
+        let running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        running.get(job).map(|it| it.kill.clone()).unwrap_or_default()
+    }
+}
+
 /// Signals to the execution of a job.
 #[derive(Clone, Debug, Default)]
 pub(in crate::jobs) struct Running {
     /// A person cancelled it.
     pub(in crate::jobs) cancel: CancellationToken,
+    /// A person wants its processes to end at once.
+    pub(in crate::jobs) kill: CancellationToken,
     /// It waits for an approval and should end soon.
     pub(in crate::jobs) leaves: CancellationToken,
     /// Requests of its agent that were refused.
@@ -223,15 +234,22 @@ impl Queue {
         self.current().caps.rules.daily.admit(tx.connection(), new, tx.now())
     }
 
-    /// Signals cancelled executions to stop. Jobs left by an earlier server have none here: their
-    /// guards are ending already.
+    /// Signals cancelled executions to stop.
     fn stop_cancelled(&self) {
         let looked =
             self.inner.setup.store.look(|c| Ok((settle::cancelled(c)?, parking::leaving(c)?)));
         match looked {
             Ok((cancelled, leaving)) => {
                 let running = self.inner.running.lock().unwrap_or_else(PoisonError::into_inner);
-                cancelled.iter().filter_map(|id| running.get(id)).for_each(|it| it.cancel.cancel());
+                for it in cancelled {
+                    let Some(signals) = running.get(&it.id) else { continue };
+                    if it.is_cancelled {
+                        signals.cancel.cancel();
+                    }
+                    if it.is_killed {
+                        signals.kill.cancel();
+                    }
+                }
                 leaving.iter().filter_map(|id| running.get(id)).for_each(|it| it.leaves.cancel());
             }
             Err(cause) => warn!("cancelled jobs cannot be read: {}", cause.chain()),
@@ -254,19 +272,22 @@ impl Queue {
         let mut tasks = Tasks::default();
         for (job, adopted) in left.adopted {
             let outside = Running::default();
-            if let Some(speaks) = self.speaks(&job) {
-                let last = adopted.last_input.clone();
-                let greeting = speech::greeting_of(&self.inner, &job, job.session_ref.clone());
-                outside.voice.open(adopted.guard.stopper(), (speaks, greeting), last);
-            }
+            self.open_voice(&job, &adopted, &outside);
             self.remember(&job.id, &outside);
             let (pool, inner) = (job.pool, Arc::clone(&self.inner));
-            tasks.spawn(pool, go_on_to_end(inner, (job, adopted), outside, stop.clone()));
+            tasks.spawn(pool, tasks::go_on_to_end(inner, (job, adopted), outside, stop.clone()));
+        }
+        for job in left.silent {
+            let outside = Running::default();
+            self.remember(&job.id, &outside);
+            let (pool, inner) = (job.pool, Arc::clone(&self.inner));
+            tasks.spawn(pool, tasks::wait_to_end(inner, job, outside, stop.clone()));
         }
         for job in left.dying {
-            let pool = job.pool;
-            let inner = Arc::clone(&self.inner);
-            tasks.spawn(pool, recovery::wait_and_settle(inner, job, stop.clone()));
+            let outside = Running::default();
+            self.remember(&job.id, &outside);
+            let (pool, inner) = (job.pool, Arc::clone(&self.inner));
+            tasks.spawn(pool, recovery::wait_and_settle(inner, job, outside.kill, stop.clone()));
         }
         while !stop.is_cancelled() {
             self.stop_cancelled();
@@ -307,7 +328,8 @@ impl Queue {
                     self.remember(&job.id, &outside);
                     let (pool, inner) = (job.pool, Arc::clone(&self.inner));
                     let with = (outside, RunTask::clone(run_task));
-                    let run = run_to_end(inner, generation, (job, token), with, stop.clone());
+                    let run =
+                        tasks::run_to_end(inner, generation, (job, token), with, stop.clone());
                     tasks.spawn(pool, run);
                 }
                 Ok(None) => return,
@@ -372,6 +394,14 @@ impl Queue {
         running.insert(id.clone(), outside.clone());
     }
 
+    /// Opens the channel to the agent of a guard that was taken over.
+    pub(super) fn open_voice(&self, job: &Job, adopted: &Adopted, outside: &Running) {
+        let Some(speaks) = self.speaks(job) else { return };
+        let last = adopted.last_input.clone();
+        let greeting = speech::greeting_of(&self.inner, job, job.session_ref.clone());
+        outside.voice.open(adopted.guard.stopper(), (speaks, greeting), last);
+    }
+
     /// Returns how to talk to a job's agent, according to the current script.
     fn speaks(&self, job: &Job) -> Option<Speaks> {
         let current = self.current();
@@ -430,65 +460,4 @@ impl Queue {
             Err(cause) => error!("a task of the queue ended badly: {cause}"),
         }
     }
-}
-
-/// Running executions and their pools.
-#[derive(Default)]
-struct Tasks {
-    all: JoinSet<JobId>,
-    pools: HashMap<task::Id, Pool>,
-}
-
-impl Tasks {
-    fn spawn(&mut self, pool: Pool, run: impl Future<Output = JobId> + Send + 'static) {
-        let handle = self.all.spawn(run);
-        self.pools.insert(handle.id(), pool);
-    }
-
-    fn of(&self, pool: Pool) -> u32 {
-        let count = self.pools.values().filter(|other| **other == pool).count();
-        u32::try_from(count).unwrap_or(u32::MAX)
-    }
-
-    /// Waits for the next execution to end; `None` if there are none.
-    async fn join_next(&mut self) -> Option<std::result::Result<JobId, JoinError>> {
-        let ended = self.all.join_next_with_id().await?;
-        let task = ended.as_ref().map_or_else(JoinError::id, |(task, _)| *task);
-        self.pools.remove(&task);
-        Some(ended.map(|(_, job)| job))
-    }
-}
-
-/// Runs a job. If this fails because of a bug, the guard loses its lifeline and ends the agent, and
-/// the job is settled like one of an earlier server.
-async fn run_to_end(
-    inner: Arc<Inner>,
-    generation: Arc<Generation>,
-    (job, token): (Job, String),
-    with: (Running, RunTask),
-    stop: CancellationToken,
-) -> JobId {
-    let (again, id) = (job.clone(), job.id.clone());
-    let run = execution::execute(Arc::clone(&inner), generation, (job, token), with, stop.clone());
-    if AssertUnwindSafe(run).catch_unwind().await.is_err() {
-        error!(job_id = %id, "the execution of job {id} ended in a fault of the program");
-        return recovery::wait_and_settle(inner, again, stop).await;
-    }
-    id
-}
-
-/// The same for a job that was taken over.
-async fn go_on_to_end(
-    inner: Arc<Inner>,
-    (job, adopted): (Job, Adopted),
-    outside: Running,
-    stop: CancellationToken,
-) -> JobId {
-    let (again, id) = (job.clone(), job.id.clone());
-    let run = execution::go_on(Arc::clone(&inner), (job, adopted), outside, stop.clone());
-    if AssertUnwindSafe(run).catch_unwind().await.is_err() {
-        error!(job_id = %id, "following job {id} ended in a fault of the program");
-        return recovery::wait_and_settle(inner, again, stop).await;
-    }
-    id
 }

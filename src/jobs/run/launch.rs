@@ -181,6 +181,7 @@ pub(in crate::jobs) fn guard_spec(
         typed.map(|typed| pane_of(ground, (id, typed), &mut argv, &mut plain)).transpose()?;
     let ms = |it: Duration| u64::try_from(it.as_millis()).unwrap_or(u64::MAX);
     let launch = Launch {
+        private_names: Vec::new(),
         version: 1,
         job: id.to_string(),
         argv,
@@ -375,6 +376,7 @@ pub(in crate::jobs) fn hook_spec(
     let grace_ms = u64::try_from(ground.grace.as_millis()).unwrap_or(u64::MAX);
     let (start_ms, idle_ms, wall_ms) = (None, None, Some(hook.timeout_ms));
     let launch = Launch {
+        private_names: Vec::new(),
         version: 1,
         job: id.to_string(),
         argv: hook.argv.clone(),

@@ -20,12 +20,12 @@ use crate::jobs::run::dispatch::Inner;
 use crate::jobs::run::execution::around::{self, Cleaned};
 use crate::jobs::run::instance_reply;
 use crate::jobs::run::settle::{Ended, Outcome};
-use crate::jobs::run::{execution, outcome, takeover};
+use crate::jobs::run::{execution, outcome, silent, takeover};
 use crate::jobs::telemetry::Telemetry;
 use crate::jobs::{Generation, Job, Pool, Reason, Status, job_dir};
 use crate::process::{
-    self, Adopted, ExitCause, FileLock, GUARD_SOCKET, GuardEnd, JobFolder, MARK, ProcessIdentity,
-    Signal, carries_mark,
+    self, Adopted, ExitCause, FileLock, GUARD_SILENT, GUARD_SOCKET, GuardEnd, JobFolder, MARK,
+    ProcessIdentity, Signal, carries_mark,
 };
 
 /// Retry interval for a lock held by a dying guard, which ends within its grace period.
@@ -37,6 +37,8 @@ const GUARD_LATE: Duration = Duration::from_millis(200);
 /// How late it may be before it is killed.
 const GUARD_SLACK: Duration = Duration::from_secs(2);
 
+/// Time for a guard to answer a server that starts.
+const ANSWER_MAX: Duration = Duration::from_secs(5);
 /// Time to end guards that no job knows.
 const UNKNOWN_MAX: Duration = Duration::from_secs(5);
 /// Most guards contacted concurrently.
@@ -49,6 +51,18 @@ pub struct Left {
     pub(in crate::jobs) dying: Vec<Job>,
     /// They continue under this server.
     pub(in crate::jobs) adopted: Vec<(Job, Adopted)>,
+    /// Their guards do not answer.
+    pub(in crate::jobs) silent: Vec<Job>,
+}
+
+/// What became of the guard of an agent that goes on without a server.
+pub(super) enum Taken {
+    /// This server has it.
+    Over(Box<Adopted>),
+    /// It does not answer.
+    Silent,
+    /// It is gone, or cannot be taken over.
+    Gone,
 }
 
 /// Settles every running job whose lock is free; returns the others, including those that cannot be
@@ -84,12 +98,22 @@ pub(in crate::jobs) async fn recover(inner: &Arc<Inner>) -> Result<Left> {
     let is_taken = |job: &Job| is_kept(job) && job.ending_at.is_none();
     let (live, mut rest): (Vec<Job>, Vec<Job>) = running.into_iter().partition(is_taken);
     // An unresponsive guard does not delay the others.
-    let taking = live.into_iter().map(async |job| (take_over(inner, &job).await, job));
+    let taking = live.into_iter().map(async |job| (take_over(inner, &job, ANSWER_MAX).await, job));
     let taken: Vec<_> = stream::iter(taking).buffered(TAKEOVERS_MAX).collect().await;
     for (adopted, job) in taken {
         match adopted {
-            Some(adopted) => left.adopted.push((job, adopted)),
-            None => {
+            Taken::Over(adopted) => {
+                if job.unanswered_at.is_some() {
+                    silent::note(inner, &job, false).await;
+                }
+                left.adopted.push((job, *adopted));
+            }
+            Taken::Silent => {
+                warn!(job_id = %job.id, "the guard of job {} does not answer", job.id);
+                silent::note(inner, &job, true).await;
+                left.silent.push(job);
+            }
+            Taken::Gone => {
                 execution::fence(inner, &job).await;
                 rest.push(job);
             }
@@ -131,49 +155,60 @@ async fn end_one_unknown(inner: &Inner, id: &JobId) -> Result<bool> {
     let dir = job_dir(&inner.ground.data, id);
     let Some(guard) = process::at_door(&dir, id.as_str())? else { return Ok(false) };
     let key = takeover::key(&inner.ground.data, id)?;
-    let adopted = process::adopt(&inner.setup.children, (&dir, id.as_str()), &guard, &key).await?;
+    let (children, by) = (&inner.setup.children, (&guard, key.as_str()));
+    let adopted = process::adopt(children, (&dir, id.as_str()), by, ANSWER_MAX).await?;
     if let Some(adopted) = &adopted {
         adopted.guard.stopper().stop(ExitCause::Stopped);
     }
     Ok(adopted.is_some())
 }
 
-/// Takes over the guard of an agent that goes on without a server, if one is waiting.
-async fn take_over(inner: &Inner, job: &Job) -> Option<Adopted> {
-    let guard = job.guard.as_ref()?;
+/// Takes over the guard of an agent that goes on without a server, which has this long to answer.
+pub(super) async fn take_over(inner: &Inner, job: &Job, wait: Duration) -> Taken {
+    let Some(guard) = job.guard.as_ref() else { return Taken::Gone };
     let current = inner.setup.generations.current();
     let kind = current.config.kinds.get(&job.kind);
     let engine = kind.and_then(|it| current.engines.find(&it.engine).ok());
     // Without a declaration what an agent that lives on says could not be interpreted.
-    if job.pool == Pool::Live {
-        engine.and_then(|it| it.speech.as_ref())?;
+    if job.pool == Pool::Live && engine.and_then(|it| it.speech.as_ref()).is_none() {
+        return Taken::Gone;
     }
     // Somebody may have stopped it.
-    tell_guard(job, Signal::Cont);
+    if !fault::is_off("guard_resumed") {
+        tell_guard(job, Signal::Cont);
+    }
     let dir = job_dir(&inner.ground.data, &job.id);
     let taken = async {
         let key = takeover::key(&inner.ground.data, &job.id)?;
-        process::adopt(&inner.setup.children, (&dir, job.id.as_str()), guard, &key).await
+        let by = (guard, key.as_str());
+        process::adopt(&inner.setup.children, (&dir, job.id.as_str()), by, wait).await
     };
-    taken.await.unwrap_or_else(|cause| {
-        warn!(job_id = %job.id, "job {} is ended: {}", job.id, cause.chain());
-        None
-    })
+    match taken.await {
+        Ok(Some(adopted)) => Taken::Over(Box::new(adopted)),
+        Ok(None) => Taken::Gone,
+        Err(cause) if cause.code_str() == GUARD_SILENT => Taken::Silent,
+        Err(cause) => {
+            warn!(job_id = %job.id, "job {} is ended: {}", job.id, cause.chain());
+            Taken::Gone
+        }
+    }
 }
 
-/// Waits for a job's guard to end, and settles the job; its lane is held until then.
+/// Waits for a job's guard to end, and settles the job; its lane is held until then. `kill` ends
+/// the guard's processes without the grace period.
 pub(in crate::jobs) async fn wait_and_settle(
     inner: Arc<Inner>,
     job: Job,
+    kill: CancellationToken,
     stop: CancellationToken,
 ) -> JobId {
     if goes_on_alone(&inner, &job) {
         // Its guard does not end with its server, so it is told to.
         tell_guard(&job, Signal::Term);
     }
-    let late_at = Instant::now() + inner.ground.grace + GUARD_LATE;
-    let kill_at = Instant::now() + inner.ground.grace + GUARD_SLACK;
-    let mut pause = LOCK_RETRY;
+    let mut late_at = Instant::now() + inner.ground.grace + GUARD_LATE;
+    let mut kill_at = Instant::now() + inner.ground.grace + GUARD_SLACK;
+    let (mut pause, mut is_killed) = (LOCK_RETRY, false);
     while !stop.is_cancelled() && !try_to_settle(&inner, &job, &stop).await {
         if Instant::now() > kill_at {
             kill_guard(&job);
@@ -187,6 +222,11 @@ pub(in crate::jobs) async fn wait_and_settle(
         }
         tokio::select! {
             () = tokio::time::sleep(pause) => {}
+            () = kill.cancelled(), if !is_killed => {
+                is_killed = true;
+                late_at = late_at.min(Instant::now());
+                kill_at = kill_at.min(Instant::now() + GUARD_SLACK);
+            }
             () = stop.cancelled() => {}
         }
     }

@@ -45,9 +45,13 @@ const SETTLE: &str = "
         session_ref = COALESCE(:session, session_ref), warnings_json = :warnings,
         retry_at_ms = :retry_at
     WHERE id = :id AND status = 'running'";
+const REQUEST_KILL: &str = "
+    UPDATE agent_jobs SET killed_ms = COALESCE(killed_ms, :now)
+    WHERE id = :id AND status = 'running'";
 const CANCELLED: &str = "
-    SELECT id FROM agent_jobs INDEXED BY jobs_running
-    WHERE status = 'running' AND cancelled_by IS NOT NULL";
+    SELECT id, cancelled_by IS NOT NULL, killed_ms IS NOT NULL
+    FROM agent_jobs INDEXED BY jobs_running
+    WHERE status = 'running' AND (cancelled_by IS NOT NULL OR killed_ms IS NOT NULL)";
 const KEEP_INPUTS: &str = "
     UPDATE agent_jobs SET inputs_json = :inputs, grants_json = :grants
     WHERE id = :id AND status = 'running'";
@@ -75,6 +79,7 @@ const KEEP_TOPIC: &str = "
 pub(in crate::jobs) const STATEMENTS: &[(&str, &str)] = &[
     ("settle::begin_ending", BEGIN_ENDING),
     ("settle::request_cancel", REQUEST_CANCEL),
+    ("settle::request_kill", REQUEST_KILL),
     ("settle::cancelled", CANCELLED),
     ("settle::settle", SETTLE),
     ("settle::keep_inputs", KEEP_INPUTS),
@@ -166,11 +171,33 @@ pub fn request_cancel(tx: &Tx<'_>, id: &JobId, by: &Actor) -> Result<()> {
     }
 }
 
-/// Returns the running jobs that were cancelled.
-pub(in crate::jobs) fn cancelled(connection: &Connection) -> Result<Vec<JobId>> {
+/// Ends the processes of a running job at once, whatever it is doing; its result, if it has one,
+/// stays.
+///
+/// # Errors
+/// `conflict` with code `job_ended` if it is not running.
+pub fn request_kill(tx: &Tx<'_>, id: &JobId) -> Result<()> {
+    let params = named_params! {":id": id, ":now": tx.now()};
+    one(tx.prepare_cached(REQUEST_KILL)?.execute(params)?, id)?;
+    tx.ring(BELL);
+    Ok(())
+}
+
+/// A running job that is to end.
+pub(in crate::jobs) struct Condemned {
+    pub(in crate::jobs) id: JobId,
+    pub(in crate::jobs) is_cancelled: bool,
+    pub(in crate::jobs) is_killed: bool,
+}
+
+/// Returns the running jobs that were cancelled or whose processes are to be killed.
+pub(in crate::jobs) fn cancelled(connection: &Connection) -> Result<Vec<Condemned>> {
     let mut statement = connection.prepare_cached(CANCELLED)?;
-    let ids = statement.query_map([], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
-    Ok(ids)
+    let read = |row: &rusqlite::Row<'_>| {
+        Ok(Condemned { id: row.get(0)?, is_cancelled: row.get(1)?, is_killed: row.get(2)? })
+    };
+    let found = statement.query_map([], read)?.collect::<rusqlite::Result<_>>()?;
+    Ok(found)
 }
 
 /// Stores what was computed at the start: all inputs, and the grants of the current kind.

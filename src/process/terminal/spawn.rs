@@ -15,6 +15,8 @@ use crate::process::tree::Children;
 
 /// Timeout for a guard to open its socket.
 const DOOR_MAX: Duration = Duration::from_secs(5);
+/// Timeout for its answer there.
+const ANSWER_MAX: Duration = Duration::from_secs(5);
 /// Polling interval for that.
 const DOOR_EVERY: Duration = Duration::from_millis(5);
 /// Most bytes of a guard's log shown in an error.
@@ -82,7 +84,7 @@ async fn knock(
         };
         let is_late = Instant::now() > deadline;
         // Until the process has become the guard, nothing proves that it is one.
-        match adopt(children, (job_dir, job), &identity, key).await {
+        match adopt(children, (job_dir, job), (&identity, key), ANSWER_MAX).await {
             Ok(Some(adopted)) => return Ok(adopted.guard),
             Err(cause) if is_late => return Err(cause),
             Ok(None) if is_late => {

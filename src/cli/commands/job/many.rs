@@ -53,11 +53,12 @@ pub(in crate::cli::commands) const CANCEL: Deed =
 pub(in crate::cli::commands) const RETRY: Deed =
     Deed { word: "retry", done: "retried", status: "failed" };
 
-/// Cancels a job.
-pub(in crate::cli::commands) fn cancel(desk: &Desk, given: &str) -> Result<()> {
+/// Cancels a job, or kills its processes at once.
+pub(in crate::cli::commands) fn cancel(desk: &Desk, given: &str, force: bool) -> Result<()> {
     let client = desk.client()?;
     let id = desk.id(&client, Noun::Job, given)?;
-    let job = client.post(&format!("/api/agent/jobs/{id}/cancel"), &json!({}))?;
+    let verb = if force { "kill" } else { "cancel" };
+    let job = client.post(&format!("/api/agent/jobs/{id}/{verb}"), &json!({}))?;
     desk.screen.tell(&job, |screen, JobView { job, .. }: JobView| match job.status {
         Status::Running => screen.put(&format!("job {id} is stopping")),
         status => screen.put(&format!("job {id} is {}", screen.state(status.as_str()))),

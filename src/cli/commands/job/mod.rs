@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 
 use crate::api::instances::MonitorView;
 use crate::api::jobs::{AlsoOpen, Prompt};
-use crate::base::{Error, JobId, Page as List, Result, SourcePath};
+use crate::base::{Error, JobId, Millis, Page as List, Result, SourcePath};
 use crate::cli::commands::job::follow::{Follow, Show};
 use crate::cli::commands::job::inputs::{kind_of, split_input, value_of};
 use crate::cli::commands::job::many::Many;
@@ -53,12 +53,17 @@ the server goes away, the command waits for it for up to 120s.")]
     /// Create a job of a kind
     Create(CreateArgs),
     /// Cancel a job (immediately if waiting, within `grace` if running), or many
-    #[command(after_help = "Without --status, cancels waiting jobs. Only admins can cancel many.")]
+    #[command(after_help = "\
+Without --status, cancels waiting jobs. Only admins can cancel many. --force also ends a job that is
+already stopping, and one whose guard does not respond.")]
     Cancel {
         /// Id of the job
         id: Option<String>,
         #[command(flatten)]
         many: Many,
+        /// Kill its processes immediately, without the grace period
+        #[arg(long, requires = "id")]
+        force: bool,
     },
     /// Retry a finished job: creates a new one with the same inputs
     #[command(after_help = "\
@@ -203,11 +208,11 @@ pub(in crate::cli) fn run(desk: &Desk, command: JobCommand) -> Result<u8> {
             );
         }
         JobCommand::Create(args) => return create(desk, &args),
-        JobCommand::Cancel { id, many } => {
+        JobCommand::Cancel { id, many, force } => {
             if many::is_meant(id.as_deref(), &many)? {
                 return many::run(desk, &many, many::CANCEL);
             }
-            many::cancel(desk, &id.unwrap_or_default())
+            many::cancel(desk, &id.unwrap_or_default(), force)
         }
         JobCommand::Retry { id, many, when_allowed, not_before, wait, log, raw } => {
             if many::is_meant(id.as_deref(), &many)? {
@@ -298,6 +303,7 @@ fn describe(desk: &Desk, view: &JobView) -> Result<()> {
         ("proposal_id", view.proposal_id.as_ref().map(ToString::to_string)),
         ("lane", job.lane.clone()),
         ("waits", view.waiting.as_ref().map(|it| it.message.clone())),
+        ("guard", job.unanswered_at.map(|at| silent_guard(desk, at, &job.id))),
     ] {
         desk.detail(name, &plain(value.as_ref()))?;
     }
@@ -323,6 +329,7 @@ fn describe(desk: &Desk, view: &JobView) -> Result<()> {
         desk.detail("result", &escape::line(&scalar(result)))?;
     }
     outcome::describe(desk, view)?;
+    desk.detail("environment", &escape::line(&view.environment.join(" ")))?;
     changes::describe(desk, view)?;
     for (name, value) in &job.inputs {
         desk.detail("input", &escape::line(&format!("{name}={}", scalar(value))))?;
@@ -331,6 +338,15 @@ fn describe(desk: &Desk, view: &JobView) -> Result<()> {
         "" => Ok(()),
         tail => desk.screen.put(&format!("\n{}", escape::block(tail).trim_end())),
     }
+}
+
+/// Says since when the guard of a job does not respond, and what a person can do.
+fn silent_guard(desk: &Desk, at: Millis, id: &JobId) -> String {
+    let since = when::exact(desk.now(), &at.rfc3339());
+    format!(
+        "does not respond since {since}; the server takes it over as soon as it does, and \
+         `wiki-browser job cancel {id} --force` ends the job"
+    )
 }
 
 /// Returns the job that watches an instance, with its kind and state.

@@ -208,6 +208,7 @@ async fn start(site: &Site) -> Result<(Guard, Access)> {
     plain.push(("WB_GATEWAY_DIR".to_owned(), folder.to_string()));
     let main = folder.join(APP).join(FILES[0].0);
     let launch = Launch {
+        private_names: Vec::new(),
         version: 1,
         job: random_token("gateway-")?,
         argv: vec![node.into_string(), main.into_string()],

@@ -176,7 +176,8 @@ pub(super) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
         }),
         get("/jobs/{id}/prompt", site, prompt),
         get("/jobs/{id}/log", site, log),
-        post("/jobs/{id}/cancel", site, cancel),
+        post("/jobs/{id}/cancel", site, async |site, call| end(site, call, false).await),
+        post("/jobs/{id}/kill", site, async |site, call| end(site, call, true).await),
         post("/jobs/{id}/retry", site, retry),
         post("/jobs/{id}/dismiss", site, dismiss),
         post("/jobs/{id}/restore", site, restore),
@@ -381,7 +382,8 @@ async fn prompt(site: Site, call: Call) -> Result<Response> {
     reply::page(&PromptPage { frame, id, prompt })
 }
 
-async fn cancel(site: Site, mut call: Call) -> Result<Response> {
+/// Cancels a job, with or without its grace period.
+async fn end(site: Site, mut call: Call, is_killed: bool) -> Result<Response> {
     let sent: Back = match call.is_form() {
         true => call.form(SMALL_BODY_BYTES_MAX).await?,
         false => {
@@ -391,7 +393,10 @@ async fn cancel(site: Site, mut call: Call) -> Result<Response> {
     };
     let (id, caller): (JobId, _) = (call.param("id")?, call.caller()?);
     let at = form::back(sent.back, format!("/jobs/{id}"))?;
-    let done = flows::jobs::cancel(&site, &caller, &id).await;
+    let done = match is_killed {
+        true => flows::jobs::cancel::kill(&site, &caller, &id).await,
+        false => flows::jobs::cancel::cancel(&site, &caller, &id).await,
+    };
     form::answer(done, |_| at.clone(), at.clone(), None)
 }
 

@@ -313,6 +313,9 @@ pub(in crate::http::pages) struct Job {
     pub(in crate::http::pages) lane: Option<String>,
     pub(in crate::http::pages) retry_of: Option<String>,
     pub(in crate::http::pages) waits_for: Option<String>,
+    pub(in crate::http::pages) unanswered_at: Option<At>,
+    #[serde(default)]
+    pub(in crate::http::pages) environment: Vec<String>,
     pub(in crate::http::pages) requested_by: String,
     pub(in crate::http::pages) requested_by_name: String,
     pub(in crate::http::pages) cancelled_by_name: Option<String>,

@@ -19,8 +19,9 @@ use crate::jobs::rows::sentence::{NO_FOLDER, NO_WORKTREE};
 use crate::jobs::rows::{retention, table};
 use crate::jobs::run::decide;
 use crate::jobs::run::dispatch::{Inner, Running};
-use crate::jobs::run::execution::failed;
+use crate::jobs::run::execution::follow::is_final;
 use crate::jobs::run::execution::phase::{self, Ran};
+use crate::jobs::run::execution::{SETTLE_RETRY, failed};
 use crate::jobs::run::launch;
 use crate::jobs::run::monitor;
 use crate::jobs::run::settle::{self, Outcome};
@@ -58,8 +59,12 @@ pub(super) async fn set_up(
     if fault::is_off("phase_order") {
         return SetUp::Ready(plan.base.clone());
     }
-    if let Err(cause) = begin(inner, job, Phase::Prepare).await {
-        return SetUp::Failed(Box::new(failed(Reason::Internal, cause.chain())));
+    while let Err(cause) = begin(inner, job, Phase::Prepare).await {
+        match wait_for_room(job, cause, stop).await {
+            Ok(()) => {}
+            Err(_) if stop.is_cancelled() => return SetUp::Left,
+            Err(cause) => return SetUp::Failed(Box::new(failed(Reason::Internal, cause.chain()))),
+        }
     }
     fault::crash_point("before_workspace");
     let made = (inner.setup.hooks.workspace.make)(plan.need.clone()).await;
@@ -187,8 +192,8 @@ pub(in crate::jobs) async fn clean_up(
         }
     } else if let Some(hook) = &cleanup.hook {
         let dir = folder(cleanup.number);
-        // Nobody cancels a cleanup.
-        let outside = Running::default();
+        // Nobody cancels a cleanup, but its processes may be killed.
+        let outside = Running { kill: inner.kill_of(&job.id), ..Running::default() };
         let ran = run(inner, job, (Phase::Cleanup, hook, &dir), &outside, stop).await;
         fault::crash_point("after_cleanup_hook");
         why = match ran {
@@ -224,21 +229,41 @@ pub(super) async fn begin(inner: &Inner, job: &Job, phase: Phase) -> Result<()> 
     inner.setup.store.write(begin).await
 }
 
+/// Waits a moment if a phase could not be written because the disk is full, which is no fault of
+/// the job; returns any other error, and this one if the server stops.
+async fn wait_for_room(job: &Job, cause: Error, stop: &CancellationToken) -> Result<()> {
+    if is_final(&cause) || stop.is_cancelled() {
+        return Err(cause);
+    }
+    warn!(job_id = %job.id, "its next phase waits: {}", cause.chain());
+    tokio::select! {
+        () = tokio::time::sleep(SETTLE_RETRY) => {}
+        () = stop.cancelled() => {}
+    }
+    Ok(())
+}
+
 /// Commits that the agent starts next, together with what its script starts with it.
 pub(super) async fn begin_run(
     (inner, generation): (&Inner, &Arc<Generation>),
     (job, is_kept): (&Job, bool),
+    stop: &CancellationToken,
 ) -> Result<()> {
-    let (job, generation) = (job.clone(), Arc::clone(generation));
-    let begun = Arc::clone(&inner.setup.hooks.begun);
-    let begin = move |tx: &Tx<'_>| {
-        settle::begin_phase(tx, &job.id, Phase::Run)?;
-        if is_kept {
-            retention::keep(tx, &job.id)?;
+    loop {
+        let (about, generation) = (job.clone(), Arc::clone(generation));
+        let begun = Arc::clone(&inner.setup.hooks.begun);
+        let begin = move |tx: &Tx<'_>| {
+            settle::begin_phase(tx, &about.id, Phase::Run)?;
+            if is_kept {
+                retention::keep(tx, &about.id)?;
+            }
+            begun(tx, &generation, &about)
+        };
+        match inner.setup.store.write(begin).await {
+            Ok(()) => break,
+            Err(cause) => wait_for_room(job, cause, stop).await?,
         }
-        begun(tx, &generation, &job)
-    };
-    inner.setup.store.write(begin).await?;
+    }
     fault::crash_point("run_begun");
     Ok(())
 }

@@ -46,7 +46,7 @@ pub(super) async fn follow(
     stop: &CancellationToken,
 ) -> Option<Followed> {
     let (stopper, mut asks) = (guard.stopper(), outside.asks.subscribe());
-    let (mut ending, is_run) = (None, phase == Phase::Run);
+    let (mut ending, mut is_killed, is_run) = (None, false, phase == Phase::Run);
     let (mut is_told, mut is_fenced, mut hints) = (false, !is_run, Hints::of(telemetry.as_ref()));
     // Written while the guard brings the end about; the settlement comes after both.
     let mut fencing = std::pin::pin!(Fuse::terminated());
@@ -57,15 +57,18 @@ pub(super) async fn follow(
         let event = tokio::select! {
             event = guard.next() => Some(event),
             () = fencing.as_mut(), if !fencing.is_terminated() => continue,
-            // The agent may still say its last words and what it cost.
             () = verdict.as_mut(), if !verdict.is_terminated() => {
-                stopper.final_result();
-                outside.rest.end();
+                come_to_an_end(outside, &stopper);
                 continue;
             }
             is_over = silent(outside, &mut asks), if !hints.is_closed => {
                 hints.turned(is_over, telemetry.as_ref(), outside, &stopper);
                 continue;
+            }
+            () = outside.kill.cancelled(), if !is_killed => {
+                is_killed = true;
+                guard.kill_all().await;
+                None
             }
             () = asked.as_mut(), if !asked.is_terminated() && !is_told => None,
             () = outside.voice.until_cut() => {
@@ -86,14 +89,13 @@ pub(super) async fn follow(
             Some(GuardEvent::Started { .. }) => started((inner, job), outside, stop).await,
             Some(GuardEvent::AgentExited { .. } | GuardEvent::Ending { .. }) => {
                 ending.get_or_insert_with(Instant::now);
-                if !is_fenced {
-                    is_fenced = true;
+                if !std::mem::replace(&mut is_fenced, true) {
                     fencing.set(fence(inner, job).fuse());
                 }
             }
             Some(GuardEvent::Output { stream: Stream::Stdout, bytes_total }) if is_run => {
-                let heard = hear(telemetry, job, outside, (&stopper, bytes_total)).await;
-                telemetry = note_all((inner, job), heard, outside, stop).await;
+                let news = (&stopper, bytes_total);
+                telemetry = hear((inner, job), telemetry, outside, news, stop).await;
                 hints.pause(telemetry.as_ref(), outside, &stopper);
             }
             Some(_) => {}
@@ -103,9 +105,7 @@ pub(super) async fn follow(
     if !fencing.is_terminated() {
         fencing.await;
     }
-    if is_run {
-        telemetry = last_words((inner, job), telemetry, outside, stop).await;
-    }
+    telemetry = last_words((inner, job, phase), telemetry, outside, stop).await;
     Some((end, telemetry, ending))
 }
 
@@ -125,6 +125,12 @@ fn say_first(inner: &Inner, outside: &Running) -> bool {
     let block = inner.setup.ids.mint();
     let first = outside.rest.give_first(&block);
     first.is_some_and(|text| outside.voice.say(&block, &text))
+}
+
+/// Lets an agent end that has given its verdict: it may still say its last words and what it cost.
+fn come_to_an_end(outside: &Running, stopper: &GuardStopper) {
+    stopper.final_result();
+    outside.rest.end();
 }
 
 /// Ends a phase; a server that stops refuses the job's token first.
@@ -206,11 +212,14 @@ async fn cut(
 
 /// Reads what is left of what an agent has printed.
 async fn last_words(
-    (inner, job): (&Inner, &Job),
+    (inner, job, phase): (&Inner, &Job, Phase),
     telemetry: Option<Telemetry>,
     outside: &Running,
     stop: &CancellationToken,
 ) -> Option<Telemetry> {
+    if phase != Phase::Run {
+        return telemetry;
+    }
     fault::crash_point("after_exit");
     // The fence stands: nothing more is refused to a running job.
     let (telemetry, _) = pump(telemetry, job, outside.remarks.take(), true).await;
@@ -320,7 +329,7 @@ async fn note_batch(
 }
 
 /// Whether a write that was refused would be refused again: the disk has nothing to do with it.
-fn is_final(cause: &Error) -> bool {
+pub(super) fn is_final(cause: &Error) -> bool {
     !matches!(cause.kind(), ErrorKind::Unavailable | ErrorKind::Busy)
 }
 
@@ -357,12 +366,13 @@ fn waits_for(inner: &Inner, job: &Job) -> Option<ApprovalId> {
     }
 }
 
-/// Reads what the agent printed, and tells the guard what follows from it.
+/// Reads what the agent printed, writes it down, and tells the guard what follows from it.
 async fn hear(
+    (inner, job): (&Inner, &Job),
     mut telemetry: Option<Telemetry>,
-    job: &Job,
     outside: &Running,
     (stopper, bytes_total): (&GuardStopper, u64),
+    stop: &CancellationToken,
 ) -> Option<Telemetry> {
     telemetry.iter_mut().for_each(|it| it.announce(bytes_total));
     let (telemetry, is_final) = pump(telemetry, job, outside.remarks.take(), false).await;
@@ -375,7 +385,7 @@ async fn hear(
     } else if is_final && job.pool != Pool::Live && !outside.rest.is_on() {
         stopper.final_result();
     }
-    telemetry
+    note_all((inner, job), telemetry, outside, stop).await
 }
 
 /// Reads what the agent has printed since; whether its final result was among it.

@@ -287,7 +287,7 @@ async fn run_agent(
 ) -> Option<Outcome> {
     let is_kept = kept::is_kept(&ready.spec);
     let begun = match ready.is_marked {
-        true => around::begin_run((inner, generation), (job, is_kept)).await,
+        true => around::begin_run((inner, generation), (job, is_kept), stop).await,
         false if is_kept && job.pool != Pool::Live => kept::keep(inner, job).await,
         false => Ok(()),
     };
@@ -295,6 +295,7 @@ async fn run_agent(
         Ok(()) => {}
         // Somebody cancelled it in this moment.
         Err(cause) if cause.code_str() == JOB_ENDED => return Some(Outcome::default()),
+        Err(_) if stop.is_cancelled() => return None,
         Err(cause) => return Some(failed(Reason::Internal, cause.chain())),
     }
     let cwd = &ready.spec.launch.cwd;
@@ -368,7 +369,7 @@ pub(super) async fn go_on(
             error!(job_id = %job.id, "its output cannot be read: {}", cause.chain());
             adopted.guard.stopper().stop(ExitCause::Stopped);
             drop(adopted);
-            return recovery::wait_and_settle(inner, job, stop).await;
+            return recovery::wait_and_settle(inner, job, outside.kill, stop).await;
         }
     };
     let engine = generation.config.kind_of_job(&job.kind).map(|it| &it.engine);

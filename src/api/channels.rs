@@ -124,9 +124,43 @@ pub struct PostRequest {
     /// The handle of the member that it is addressed to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<String>,
+    /// The number of the message that it replies to, for readers: it changes nothing else.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub in_reply_to: Option<i64>,
     /// Uploads of yours to send with it, by number; the text may then be empty.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub attachments: Vec<i64>,
+}
+
+/// The body of `POST /api/channels/{slug}/messages/{sequence}/resend` and `…/settle`.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct ArrivalRequest {
+    /// The agent that may not have received it.
+    pub to: String,
+}
+
+/// The body of `POST /api/voice/command`.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct VoiceRequest {
+    /// What was said: `say TEXT`, `tell NAME TEXT`, `add NAME` or `what is new`.
+    pub text: String,
+    /// The channel; by default the caller's that was last active.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub channel: Option<String>,
+}
+
+/// The answer of `POST /api/voice/command`.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct VoiceAnswer {
+    /// What to say to the person.
+    pub spoken: String,
+    /// The channel.
+    pub channel: String,
 }
 
 /// The query of `POST /api/channels/{slug}/attachments`.
@@ -436,6 +470,10 @@ pub struct HeldRequest {
 pub struct AuthorView {
     /// `agent person script system`.
     pub sort: String,
+    /// How agents read it: `agent:NAME`, `operator` for an admin, `person`, `outside`, `script` or
+    /// `system`.
+    #[serde(default)]
+    pub role: String,
     /// For display.
     pub name: String,
     /// Its handle: the word after `@`.

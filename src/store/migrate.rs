@@ -230,6 +230,11 @@ pub const MIGRATIONS: &[Migration] = &[
         name: "before_digest",
         sql: include_str!("../../migrations/052_before_digest.sql"),
     },
+    Migration {
+        version: 54,
+        name: "mute_changes",
+        sql: include_str!("../../migrations/054_mute_changes.sql"),
+    },
 ];
 
 /// The first line of a migration that manages its own transaction to rebuild tables: `PRAGMA

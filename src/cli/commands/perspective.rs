@@ -93,11 +93,15 @@ fn handoffs(desk: &Desk, name: &str, limit: Option<u32>, detail: bool) -> Result
         for it in items(answer) {
             let readers = it["read_by"].as_array().into_iter().flatten();
             let readers: Vec<&str> = readers.filter_map(Value::as_str).collect();
+            let size = match it["is_gone"] == true {
+                true => "gone".to_owned(),
+                false => it["bytes"].to_string(),
+            };
             table.row([
                 text(it, "file"),
                 text(it, "state"),
                 text(it, "agent"),
-                &it["bytes"].to_string(),
+                &size,
                 &readers.join(" "),
             ]);
         }

@@ -3,10 +3,10 @@
 use crate::api::agents::{AgentList, AgentView, Peek, PeekQuery, StartRequest};
 use crate::api::agents::{TurnList, TurnView, TurnsQuery};
 use crate::api::channels::{
-    AttachmentQuery, AttachmentView, ChairRequest, ChangeRequest, ChannelExport, ChannelList,
-    ChannelQuery, ChannelView, CreateRequest, ExportQuery, HeldAnswer, HeldRequest, History,
-    HistoryQuery, MemberRequest, PostRequest, Posted, ReadRequest, ResumeRequest, SeatRequest,
-    Unread,
+    ArrivalRequest, AttachmentQuery, AttachmentView, ChairRequest, ChangeRequest, ChannelExport,
+    ChannelList, ChannelQuery, ChannelView, CreateRequest, ExportQuery, HeldAnswer, HeldRequest,
+    History, HistoryQuery, MemberRequest, PostRequest, Posted, ReadRequest, ResumeRequest,
+    SeatRequest, Unread, VoiceAnswer, VoiceRequest,
 };
 use crate::api::handoffs::{
     HandoffList, HandoffQuery, HandoffText, HandoverRequest, HandoverView, RehydrateRequest,
@@ -130,6 +130,15 @@ fn of_channels() -> Vec<Operation> {
             .answers_with::<Posted>(201),
         post("/api/channels/{slug}/messages/{sequence}/again", "Retries a turn")
             .answers::<ChannelView>(),
+        post(
+            "/api/channels/{slug}/messages/{sequence}/resend",
+            "Resends what an agent may not have received",
+        )
+        .takes::<ArrivalRequest>()
+        .answers::<ChannelView>(),
+        post("/api/channels/{slug}/messages/{sequence}/settle", "Confirms that it arrived")
+            .takes::<ArrivalRequest>()
+            .answers::<ChannelView>(),
         get("/api/channels/{slug}/messages/{sequence}/held", "Shows an answer that is held")
             .answers::<HeldAnswer>(),
         post(
@@ -150,6 +159,10 @@ fn of_channels() -> Vec<Operation> {
             .asks::<ExportQuery>()
             .answers::<ChannelExport>()
             .other("application/x-ndjson"),
+        post("/api/voice/command", "Does what somebody said")
+            .takes::<VoiceRequest>()
+            .once()
+            .answers::<VoiceAnswer>(),
     ]
 }
 

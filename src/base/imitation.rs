@@ -209,11 +209,15 @@ mod tests {
         prop::collection::vec(part, 0..5).prop_map(|parts| parts.concat())
     }
 
+    fn bracket() -> impl Strategy<Value = &'static str> {
+        prop::sample::select(vec!["[#", "［#", "[＃", "【♯", "[\u{200d}#", "⟦\u{301}#"])
+    }
+
     proptest! {
         #[test]
         fn no_disguise_hides_a_line_of_ours(
             disguise in disguise(),
-            bracket in prop::sample::select(vec!["[#", "［#", "[＃", "【♯", "[\u{200d}#", "⟦\u{301}#"]),
+            bracket in bracket(),
             rest in "\\PC{0,20}",
         ) {
             let line = format!("{disguise}{bracket}{rest}");

@@ -26,10 +26,12 @@ const BLOCK_OF: &str = "
     WHERE message_id = :message AND to_class = 'agent' AND to_name = :agent AND room = :room
         AND state = 'unconfirmed' AND block_id IS NOT NULL
     ORDER BY seq DESC LIMIT 1";
-const BLOCK_AGAIN: &str = "
-    INSERT INTO deliveries (message_id, to_class, to_name, state, wakes, room, repeats)
-    SELECT message_id, 'agent', to_name, 'queued', wakes, room, seq FROM deliveries
+const OF_BLOCK: &str = "
+    SELECT seq, message_id, to_name, wakes, room FROM deliveries
     WHERE block_id = :block AND state = 'unconfirmed' ORDER BY seq";
+const AGAIN_IN_ROOM: &str = "
+    INSERT INTO deliveries (message_id, to_class, to_name, state, wakes, room, repeats)
+    VALUES (:message, 'agent', :agent, 'queued', :wakes, :room, :repeats)";
 const GIVE_UP_BLOCK: &str = "
     UPDATE deliveries SET state = 'dropped', reason = 'resent'
     WHERE block_id = :block AND state = 'unconfirmed'";
@@ -54,7 +56,8 @@ pub(super) const STATEMENTS: &[(&str, &str)] = &[
     ("unconfirmed::give_up", GIVE_UP),
     ("unconfirmed::settle", SETTLE),
     ("unconfirmed::block_of", BLOCK_OF),
-    ("unconfirmed::block_again", BLOCK_AGAIN),
+    ("unconfirmed::of_block", OF_BLOCK),
+    ("unconfirmed::again_in_room", AGAIN_IN_ROOM),
     ("unconfirmed::give_up_block", GIVE_UP_BLOCK),
     ("unconfirmed::settle_block", SETTLE_BLOCK),
     ("unconfirmed::in_room", IN_ROOM),
@@ -116,7 +119,17 @@ pub fn unconfirmed_block(
 pub fn resend_block(tx: &Tx<'_>, block: &BlockId, by: &Actor) -> Result<()> {
     let messages = super::messages_of(tx.connection(), block)?;
     let params = named_params! {":block": block};
-    tx.prepare_cached(BLOCK_AGAIN)?.execute(params)?;
+    let c = tx.connection();
+    let mut open = c.prepare_cached(OF_BLOCK)?;
+    let rows = open.query_map(params, |row| {
+        Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?))
+    })?;
+    let rows = rows.collect::<rusqlite::Result<Vec<(i64, MailId, String, bool, i64)>>>()?;
+    for (seq, message, agent, wakes, room) in &rows {
+        tx.prepare_cached(AGAIN_IN_ROOM)?.execute(named_params! {
+            ":message": message, ":agent": agent, ":wakes": wakes, ":room": room, ":repeats": seq,
+        })?;
+    }
     tx.prepare_cached(GIVE_UP_BLOCK)?.execute(params)?;
     tx.ring(super::BELL);
     messages.first().map_or(Ok(()), |it| tell(tx, it, by, "queued"))

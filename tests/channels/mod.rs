@@ -43,6 +43,21 @@ fn sequences(bench: &Bench, slug: &str) -> Vec<i64> {
     page["items"].as_array().unwrap().iter().map(|it| it["sequence"].as_i64().unwrap()).collect()
 }
 
+/// A reply, and the history as agents and programs read it.
+#[track_caller]
+fn replies(bench: &Bench) {
+    let (code, _, err) = bench.cli(&["msg", "send", "1", "Yes.", "--reply-to", "1"]);
+    assert_eq!(code, 0, "{err}");
+    let (_, history, _) = bench.cli(&["msg", "history", "1", "--format", "envelope"]);
+    let wanted = "[#release-plan] ada (operator):\nWhat is left?\n\
+                  [#release-plan] ada (operator):\nDecision: ship on Monday\n\
+                  [#release-plan] ada (operator):\nYes.\n";
+    assert_eq!(history, wanted);
+    let (_, history, _) = bench.cli(&["msg", "history", "1", "--format", "json", "--after", "2"]);
+    let line: Value = serde_json::from_str(&history).unwrap();
+    assert_eq!((&line["sequence"], &line["answers"]), (&json!(3), &json!(1)));
+}
+
 #[test]
 fn people_talk_in_a_channel_from_its_making_to_its_export() {
     let bench = Bench::new();
@@ -68,16 +83,7 @@ fn people_talk_in_a_channel_from_its_making_to_its_export() {
     }
     let (code, out, err) = bench.cli(&["msg", "send", "1", "Decision: ship on Monday"]);
     assert_eq!((code, out.trim()), (0, "review-release-plan-1 2"), "{err}");
-    let (code, _, err) = bench.cli(&["msg", "send", "1", "Yes.", "--reply-to", "1"]);
-    assert_eq!(code, 0, "{err}");
-    let (_, history, _) = bench.cli(&["msg", "history", "1", "--format", "envelope"]);
-    let wanted = "[#release-plan] ada (operator):\nWhat is left?\n\
-                  [#release-plan] ada (operator):\nDecision: ship on Monday\n\
-                  [#release-plan] ada (operator):\nYes.\n";
-    assert_eq!(history, wanted);
-    let (_, history, _) = bench.cli(&["msg", "history", "1", "--format", "json", "--after", "2"]);
-    let line: Value = serde_json::from_str(&history).unwrap();
-    assert_eq!((&line["sequence"], &line["answers"]), (&json!(3), &json!(1)));
+    replies(&bench);
     // The same by the address of the channel.
     let sent = json!({"to": "channel:review-release-plan-1", "payload": "By mail."});
     bench.post("/api/messages", sent).ok();

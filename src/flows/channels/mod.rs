@@ -25,6 +25,7 @@ mod speak;
 mod starts;
 #[cfg(test)]
 mod tests;
+mod told;
 mod unconfirmed;
 mod upload;
 mod voice;
@@ -56,6 +57,7 @@ pub(in crate::flows) use seat::take_over;
 pub use show::{history, list, read, show};
 pub use speak::post;
 pub(in crate::flows) use speak::{await_turn, post_as_script, post_in_room};
+pub use told::as_told;
 pub use unconfirmed::{Arrival, arrival};
 pub use upload::attach;
 pub use voice::voice;

@@ -1,8 +1,7 @@
 //! Channels by voice: a sentence that somebody has spoken, as a message, an addition or a question.
 
-use crate::api::channels::{
-    ChannelQuery, ChannelView, HistoryQuery, MemberRequest, PostRequest, VoiceAnswer, VoiceRequest,
-};
+use crate::api::channels::{ChannelQuery, ChannelView, HistoryQuery, MemberRequest, PostRequest};
+use crate::api::voice::{VoiceAnswer, VoiceRequest};
 use crate::base::{Error, Result, truncate_chars};
 use crate::channels;
 use crate::flows::Site;

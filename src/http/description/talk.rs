@@ -2,11 +2,12 @@
 
 use crate::api::agents::{AgentList, AgentView, Peek, PeekQuery, StartRequest};
 use crate::api::agents::{TurnList, TurnView, TurnsQuery};
+use crate::api::arrival::ArrivalRequest;
 use crate::api::channels::{
-    ArrivalRequest, AttachmentQuery, AttachmentView, ChairRequest, ChangeRequest, ChannelExport,
-    ChannelList, ChannelQuery, ChannelView, CreateRequest, ExportQuery, HeldAnswer, HeldRequest,
-    History, HistoryQuery, MemberRequest, PostRequest, Posted, ReadRequest, ResumeRequest,
-    SeatRequest, Unread, VoiceAnswer, VoiceRequest,
+    AttachmentQuery, AttachmentView, ChairRequest, ChangeRequest, ChannelExport, ChannelList,
+    ChannelQuery, ChannelView, CreateRequest, ExportQuery, HeldAnswer, HeldRequest, History,
+    HistoryQuery, MemberRequest, PostRequest, Posted, ReadRequest, ResumeRequest, SeatRequest,
+    Unread,
 };
 use crate::api::handoffs::{
     HandoffList, HandoffQuery, HandoffText, HandoverRequest, HandoverView, RehydrateRequest,
@@ -18,6 +19,7 @@ use crate::api::mail::{
     PullQuery, Pulled, SendRequest, Sent,
 };
 use crate::api::promotion::{PromoteRequest, Promotion};
+use crate::api::voice::{VoiceAnswer, VoiceRequest};
 use crate::base::Page;
 use crate::http::description::operation::{Operation, get, post};
 

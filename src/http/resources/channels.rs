@@ -8,11 +8,12 @@ use hyper::header::{CONTENT_DISPOSITION, HeaderValue};
 use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
+use crate::api::arrival::ArrivalRequest;
 use crate::api::channels::{
-    ArrivalRequest, AttachmentQuery, ChairRequest, ChannelExport, ChannelQuery, CreateRequest,
-    ExportForm, ExportQuery, HeldRequest, HistoryQuery, PostRequest, ReadRequest, SeatRequest,
-    VoiceRequest,
+    AttachmentQuery, ChairRequest, ChannelExport, ChannelQuery, CreateRequest, ExportForm,
+    ExportQuery, HeldRequest, HistoryQuery, PostRequest, ReadRequest, SeatRequest,
 };
+use crate::api::voice::VoiceRequest;
 use crate::base::limit::CHANNEL_ATTACHMENT_BYTES_MAX;
 use crate::base::{Error, Result, image_type};
 use crate::flows::Site;

@@ -4,18 +4,19 @@ use camino::{Utf8Path, Utf8PathBuf};
 use clap::{Args, Subcommand, ValueEnum};
 use serde_json::json;
 
+use crate::api::arrival::ArrivalRequest;
 use crate::api::channels::{
-    ArrivalRequest, AttachmentView, ChannelView, HeldAnswer, HeldDecision, HeldRequest, History,
-    MessageView, PostRequest, Posted,
+    AttachmentView, ChannelView, HeldAnswer, HeldDecision, HeldRequest, History, MessageView,
+    PostRequest, Posted,
 };
 use crate::base::limit::CHANNEL_ATTACHMENT_BYTES_MAX;
 use crate::base::{Error, Result};
-use crate::channels::{Envelope, Sort};
 use crate::cli::commands::Desk;
 use crate::cli::commands::channel::message::print;
 use crate::cli::commands::channel::{change, route, typed};
 use crate::cli::terminal::{escape, input, output, when};
 use crate::client::{Client, query};
+use crate::flows;
 
 /// Longest message that is read from standard input, in bytes.
 const TEXT_BYTES_MAX: usize = 256 * 1024;
@@ -192,17 +193,8 @@ pub(in crate::cli) fn run(desk: &Desk, command: MsgCommand) -> Result<()> {
 /// Prints messages as agents read them.
 fn envelopes(desk: &Desk, channel: &str, messages: &[MessageView]) -> Result<()> {
     let shown: ChannelView = typed(desk.client()?.get(&route(channel, ""))?)?;
-    let short = shown.slug.strip_prefix(&format!("{}-", shown.kind)).unwrap_or(&shown.slug);
-    let short = short.strip_suffix(&format!("-{}", shown.number)).unwrap_or(short);
-    let envelope = |it: &MessageView| Envelope {
-        channel: short.to_owned(),
-        author: it.author.handle.clone().unwrap_or_else(|| it.author.name.clone()),
-        role: it.author.role.clone(),
-        sort: Sort::parse(&it.kind).unwrap_or(Sort::Message),
-        text: it.text.clone(),
-    };
-    let all: Vec<Envelope> = messages.iter().map(envelope).collect();
-    desk.screen.put(&escape::block(crate::channels::envelopes(&all).trim_end()))
+    let text = flows::channels::as_told(&shown, messages);
+    desk.screen.put(&escape::block(text.trim_end()))
 }
 
 fn arrival(desk: &Desk, args: &ArrivalArgs, verb: &str) -> Result<()> {

@@ -8,9 +8,10 @@ use serde::Deserialize;
 use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
+use crate::api::arrival::ArrivalRequest;
 use crate::api::channels::{
-    ArrivalRequest, ChannelView, HeardView, HeldRequest, HistoryQuery, MemberRequest, MemberView,
-    MessageView, PostRequest, ReadRequest, SeatRequest,
+    ChannelView, HeardView, HeldRequest, HistoryQuery, MemberRequest, MemberView, MessageView,
+    PostRequest, ReadRequest, SeatRequest,
 };
 use crate::base::Result;
 use crate::flows::Site;

@@ -124,6 +124,9 @@ pub struct PostRequest {
     /// The handle of the member that it is addressed to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<String>,
+    /// The number of the message that it replies to, for readers: it changes nothing else.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub in_reply_to: Option<i64>,
     /// Uploads of yours to send with it, by number; the text may then be empty.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub attachments: Vec<i64>,
@@ -436,6 +439,10 @@ pub struct HeldRequest {
 pub struct AuthorView {
     /// `agent person script system`.
     pub sort: String,
+    /// How agents read it: `agent:NAME`, `operator` for an admin, `person`, `outside`, `script` or
+    /// `system`.
+    #[serde(default)]
+    pub role: String,
     /// For display.
     pub name: String,
     /// Its handle: the word after `@`.

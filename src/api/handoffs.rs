@@ -117,6 +117,9 @@ pub struct HandoffView {
     pub agent: Option<String>,
     /// Its size in bytes.
     pub bytes: u64,
+    /// Whether its file is gone: then nobody can read it.
+    #[serde(default)]
+    pub is_gone: bool,
     /// `written seated failed`; nothing of a file that nobody asked for.
     pub state: Option<String>,
     /// The agents that were told to read it.

@@ -5,6 +5,7 @@
 
 pub mod agents;
 pub mod approvals;
+pub mod arrival;
 pub mod backups;
 pub mod changes;
 pub mod channels;
@@ -26,6 +27,7 @@ pub mod proposals;
 pub mod sources;
 pub mod topics;
 pub mod usage;
+pub mod voice;
 pub mod workspaces;
 
 pub use error::Refusal;

@@ -28,7 +28,8 @@ const SEAT: &str = "
 const OF_MEMBER: &str = "
     SELECT channel FROM channel_members WHERE member = :member AND status = :status";
 const SET_STATUS: &str = "
-    UPDATE channel_members SET status = :status, changed_ms = :now
+    UPDATE channel_members SET status = :status, changed_ms = :now, muted_before_ms = muted_ms,
+        muted_ms = :now
     WHERE channel = :channel AND member = :member AND status = :before";
 const RESEAT: &str = "
     UPDATE channel_members SET agent = :agent, changed_ms = :now
@@ -71,8 +72,9 @@ pub(super) const STATEMENTS: &[(&str, &str)] = &[
     ("member::read", READ),
 ];
 
-/// Shortest time between two changes of muting, in milliseconds.
-const CHANGE_MS_MIN: i64 = 1_000;
+/// How long two changes of muting keep a third one waiting, in milliseconds: each drops what
+/// waits, or writes a briefing.
+const TWO_CHANGES_MS: i64 = 60_000;
 
 /// Whether a member is active, muted or gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -135,8 +137,8 @@ pub struct Member {
     pub seen_seq: i64,
     /// The last message that the person read.
     pub read_seq: i64,
-    /// When it last joined, was muted or unmuted, or left.
-    pub changed_at: Millis,
+    /// When it was muted or unmuted for the last time but one.
+    pub muted_before_at: Option<Millis>,
 }
 
 impl Member {
@@ -172,7 +174,7 @@ impl Member {
             joined_seq: row.get("joined_seq")?,
             seen_seq: row.get("seen_seq")?,
             read_seq: row.get("read_seq")?,
-            changed_at: row.get("changed_ms")?,
+            muted_before_at: row.get("muted_before_ms")?,
         })
     }
 }
@@ -329,9 +331,11 @@ pub fn set_muted(
         let message = format!("{} is {}", member.handle, member.standing.as_str());
         return Err(Error::conflict("not_changed", message));
     }
-    if tx.now() < member.changed_at.plus(CHANGE_MS_MIN) && member.agent.is_some() {
-        let message = format!("{} was changed a moment ago", member.handle);
-        return Err(Error::new(ErrorKind::Busy, message).code("too_fast").hint("try again"));
+    // A clock that was set back keeps nobody waiting.
+    let since = member.muted_before_at.map(|it| tx.now().0 - it.0);
+    if since.is_some_and(|it| (0..TWO_CHANGES_MS).contains(&it)) {
+        let message = format!("{} was muted and unmuted within a minute", member.handle);
+        return Err(Error::new(ErrorKind::Busy, message).code("too_fast").hint("wait a minute"));
     }
     if let (false, Some(agent)) = (is_muted, &member.agent) {
         require_free(tx.connection(), agent)?;

@@ -131,7 +131,7 @@ pub struct Spoken {
     pub agent: Option<String>,
     /// The turn that it is the answer of, or was posted in.
     pub turn_id: Option<TurnId>,
-    /// The number of the message that it answers.
+    /// The number of the message that it answers or replies to.
     pub answers: Option<i64>,
     /// The first message of its chain.
     pub root: MailId,
@@ -183,12 +183,16 @@ pub(super) fn take_sequence(tx: &Tx<'_>, channel: i64, voice: &str) -> Result<i6
     Ok(tx.prepare_cached(TAKE_SEQUENCE)?.query_row(params, |row| row.get(0))?)
 }
 
-pub(super) fn insert(tx: &Tx<'_>, new: &Spoken, cause: Option<&MailId>) -> Result<()> {
+pub(super) fn insert(
+    tx: &Tx<'_>,
+    new: &Spoken,
+    (cause, is_answer): (Option<&MailId>, bool),
+) -> Result<()> {
     tx.prepare_cached(INSERT)?.execute(named_params! {
         ":id": new.id, ":channel": new.channel, ":sequence": new.sequence,
         ":type": new.sort.as_str(), ":author": new.author, ":handle": new.handle,
         ":agent": new.agent, ":turn": new.turn_id,
-        ":is_answer": new.turn_id.is_some() && new.answers.is_some(), ":answers": new.answers,
+        ":is_answer": is_answer && new.turn_id.is_some(), ":answers": new.answers,
         ":cause": cause, ":root": new.root, ":hop": new.hop, ":now": tx.now(),
     })?;
     Ok(())

@@ -29,7 +29,7 @@ pub use attachment::{
     find as find_attachment, no_attachment, of_message as attachments_of, upload,
 };
 pub use block::{
-    BLOCK_BYTES_MAX, Envelope, MESSAGES_MAX, NEW as NEW_MESSAGES, cut, envelopes, left_out,
+    BLOCK_BYTES_MAX, Envelope, MESSAGES_MAX, NEW as NEW_MESSAGES, UNSURE, cut, envelopes, left_out,
     read as read_block,
 };
 pub use channel::{

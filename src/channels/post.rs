@@ -83,6 +83,8 @@ pub struct NewPost {
     pub text: String,
     /// The handle of the member that it is addressed to.
     pub to: Option<String>,
+    /// The number of the message that it replies to, for readers.
+    pub in_reply_to: Option<i64>,
     /// The message that caused it.
     pub cause: Option<Cause>,
     /// The turn in which it is posted.
@@ -114,6 +116,7 @@ impl NewPost {
             sort: Sort::Message,
             text: text.into(),
             to: None,
+            in_reply_to: None,
             cause: None,
             turn: None,
             is_answer: false,
@@ -294,7 +297,10 @@ fn write(tx: &Tx<'_>, ids: &Ids, channel: &Channel, new: &NewPost) -> Result<Spo
             approval_id: None,
         },
     )?;
-    let answers = new.cause.as_ref().filter(|_| new.is_answer).map(|it| it.sequence);
+    let answers = match new.is_answer {
+        true => new.cause.as_ref().map(|it| it.sequence),
+        false => new.in_reply_to,
+    };
     let spoken = Spoken {
         root: origin.root.unwrap_or_else(|| id.clone()),
         id,
@@ -309,7 +315,9 @@ fn write(tx: &Tx<'_>, ids: &Ids, channel: &Channel, new: &NewPost) -> Result<Spo
         hop,
         created_at: tx.now(),
     };
-    message::insert(tx, &spoken, new.cause.as_ref().map(|it| &it.id))?;
+    // An answer to a message that is gone answers nothing.
+    let is_answer = new.is_answer && answers.is_some();
+    message::insert(tx, &spoken, (new.cause.as_ref().map(|it| &it.id), is_answer))?;
     Ok(spoken)
 }
 

@@ -7,7 +7,7 @@
 use rusqlite::{Connection, OptionalExtension as _, Row, named_params};
 use serde_json::json;
 
-use crate::base::{Actor, BlockId, EventKind, JobId, MailId, Millis, Result, Scope};
+use crate::base::{Actor, BlockId, EventKind, JobId, MailId, Millis, Result, Scope, fault};
 use crate::mail::message;
 use crate::mail::rooms::Block;
 use crate::store::Tx;
@@ -112,6 +112,11 @@ pub fn claim_block(
     room: Option<i64>,
     block: &Block,
 ) -> Result<()> {
+    if fault::is_off("one_block")
+        && let Some(open) = open_block(tx.connection(), agent)?
+    {
+        tx.prepare_cached(REMOVE)?.execute(named_params! {":agent": agent, ":id": open.id})?;
+    }
     tx.prepare_cached(INSERT)?.execute(named_params! {
         ":agent": agent, ":id": block.id, ":room": room, ":text": block.text, ":job": job,
         ":now": tx.now(),

@@ -35,7 +35,9 @@ pub use room::{
     waiting_in_room, waking_of_block,
 };
 pub use rooms::{Block, Compose, OnTurn, Rooms, Turn, TurnEnd};
-pub use unconfirmed::{resend, settle};
+pub use unconfirmed::{
+    resend, resend_block, settle, settle_block, unconfirmed_block, unconfirmed_in_room,
+};
 
 /// The bell rung when a message is accepted or a delivery changes.
 pub const BELL: &str = "mail";

@@ -235,6 +235,11 @@ pub const MIGRATIONS: &[Migration] = &[
         name: "silent_guards",
         sql: include_str!("../../migrations/053_silent_guards.sql"),
     },
+    Migration {
+        version: 54,
+        name: "mute_changes",
+        sql: include_str!("../../migrations/054_mute_changes.sql"),
+    },
 ];
 
 /// The first line of a migration that manages its own transaction to rebuild tables: `PRAGMA

@@ -18,6 +18,9 @@ const HAS_STAMP: &str = "
     SELECT EXISTS (SELECT 1 FROM handoffs WHERE persona = :persona AND stamp = :stamp)";
 const OF_STAMP: &str = "
     SELECT * FROM handoffs WHERE persona = :persona AND stamp = :stamp";
+const WRITTEN: &str = "
+    SELECT * FROM handoffs WHERE persona = :persona AND file IS NOT NULL
+    ORDER BY stamp DESC LIMIT :limit";
 const WRITE: &str = "
     UPDATE handoffs SET state = 'written', file = :file, written_ms = :now
     WHERE id = :id AND state = 'asked'";
@@ -46,6 +49,7 @@ pub(super) const STATEMENTS: &[(&str, &str)] = &[
     ("handoff::last", LAST),
     ("handoff::has_stamp", HAS_STAMP),
     ("handoff::of_stamp", OF_STAMP),
+    ("handoff::written", WRITTEN),
     ("handoff::write", WRITE),
     ("handoff::ask_again", ASK_AGAIN),
     ("handoff::follow", FOLLOW),
@@ -199,6 +203,16 @@ pub fn of_stamp(connection: &Connection, persona: &str, stamp: &str) -> Result<O
     let mut statement = connection.prepare_cached(OF_STAMP)?;
     let params = named_params! {":persona": persona, ":stamp": stamp};
     Ok(statement.query_row(params, Handoff::from_row).optional()?)
+}
+
+/// Returns the handoffs of a persona that were written, newest first.
+///
+/// # Errors
+/// As any read.
+pub fn of_persona(connection: &Connection, persona: &str, limit: u32) -> Result<Vec<Handoff>> {
+    let mut statement = connection.prepare_cached(WRITTEN)?;
+    let params = named_params! {":persona": persona, ":limit": limit};
+    Ok(statement.query_map(params, Handoff::from_row)?.collect::<rusqlite::Result<_>>()?)
 }
 
 /// Returns the handover of an agent that is under way.

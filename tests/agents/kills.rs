@@ -3,9 +3,9 @@
 
 use serde_json::{Value, json};
 
-use crate::agents::terminal::{Tmux, declare, heard, job_of};
+use crate::agents::terminal::{Tmux, declare, heard, job_of, kill_process};
 use crate::agents::{answer, ask, control, delivery, send, show, wait_state};
-use crate::support::{Bench, Server, marked, shell, until};
+use crate::support::{Bench, Server, marked, until};
 
 /// When something is killed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,13 +76,8 @@ impl Scene {
         Some(Scene { server: Some(server), bench, tmux, job, message, moment })
     }
 
-    /// Kills the process of the job whose command line holds a word.
     fn kill_process(&self, word: &str) {
-        let line = |pid: &i32| std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-        let is_it = |pid: &i32| String::from_utf8_lossy(&line(pid)).contains(word);
-        let found: Vec<i32> = marked(&self.job).into_iter().filter(is_it).collect();
-        assert_eq!(found.len(), 1, "{word}: {found:?}");
-        shell(&format!("kill -KILL {}", found[0]));
+        kill_process(&self.tmux, &self.job, word);
     }
 
     /// Fails if anything of the last start is left, if the next one does not work, or if a message
@@ -161,7 +156,7 @@ fn a_killed_agent_is_started_anew_and_no_message_is_read_twice() {
 
 #[test]
 fn a_killed_terminal_takes_its_agents_with_it_and_no_message_is_read_twice() {
-    each_moment(|scene| drop(shell(&format!("kill -KILL {}", scene.tmux.pid()))));
+    each_moment(|scene| scene.kill_process("tmux"));
 }
 
 /// What is not to start again has failed, whatever of it was killed.
@@ -169,10 +164,7 @@ fn a_killed_terminal_takes_its_agents_with_it_and_no_message_is_read_twice() {
 fn what_is_killed_and_not_to_start_again_has_failed() {
     for victim in ["__guard", "fake_terminal", "tmux"] {
         let Some(scene) = Scene::at(Moment::MidTurn, ("restart = false", PROVEN)) else { return };
-        match victim {
-            "tmux" => drop(shell(&format!("kill -KILL {}", scene.tmux.pid()))),
-            word => scene.kill_process(word),
-        }
+        scene.kill_process(victim);
         let failed = wait_state(&scene.bench, "robbo", "failed");
         let reason = match victim {
             "__guard" => "guard_lost",

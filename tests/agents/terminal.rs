@@ -8,7 +8,7 @@ use std::process::Command;
 use serde_json::{Value, json};
 
 use crate::agents::{answer, ask, control, delivery, send, show, wait_state};
-use crate::support::{Bench, marked, until};
+use crate::support::{Bench, Server, marked, shell, until};
 
 /// The tmux of a site, which ends with the test.
 pub(crate) struct Tmux {
@@ -91,6 +91,26 @@ pub(crate) fn heard(bench: &Bench) -> Vec<String> {
 
 pub(crate) fn job_of(bench: &Bench) -> String {
     show(bench, "robbo")["job_id"].as_str().unwrap().to_owned()
+}
+
+/// Kills the process of a job whose command line holds a word, or the terminal itself.
+pub(crate) fn kill_process(tmux: &Tmux, job: &str, word: &str) {
+    if word == "tmux" {
+        return drop(shell(&format!("kill -KILL {}", tmux.pid())));
+    }
+    let line = |pid: &i32| std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    let is_it = |pid: &i32| String::from_utf8_lossy(&line(pid)).contains(word);
+    let found: Vec<i32> = marked(job).into_iter().filter(is_it).collect();
+    assert_eq!(found.len(), 1, "{word}: {found:?}");
+    shell(&format!("kill -KILL {}", found[0]));
+}
+
+/// Ends the agent and then its server, and with that everything.
+#[track_caller]
+pub(crate) fn wait_end(bench: &Bench, server: Server) {
+    control(bench, "robbo", "stop").ok();
+    wait_state(bench, "robbo", "stopped");
+    server.stop();
 }
 
 #[test]

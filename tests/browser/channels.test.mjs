@@ -61,6 +61,18 @@ test("a person and an agent talk on a page that follows them", async (t) => {
   await page.keyboard.press("r");
   assert.equal(await box.evaluate((it) => it === document.activeElement), true);
   assert.equal(await box.inputValue(), "half a");
+  // With the keyboard: to the last message, and a reply to it.
+  await box.fill("");
+  await page.locator("h1").click();
+  await page.keyboard.press("k");
+  const answered = await page.evaluate(() => document.activeElement.closest(".ch-line").id.slice(1));
+  await page.keyboard.press("r");
+  await page.getByText(`In reply to ${answered}`).waitFor();
+  await page.keyboard.type("This one");
+  await page.keyboard.press("Enter");
+  const reply = page.locator(".ch-line", { hasText: "This one" });
+  await reply.getByRole("link", { name: `in reply to ${answered}` }).waitFor();
+  await page.locator("#ch-replying").waitFor({ state: "hidden" });
   await page.getByRole("button", { name: "Pause" }).click();
   await page.locator(".ch-paused", { hasText: "Paused by a person." }).waitFor();
   assert.deepEqual(await findings(page), []);

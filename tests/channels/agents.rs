@@ -34,6 +34,13 @@ pub(crate) fn agents(bench: &Bench, names: &[&str]) {
     }
 }
 
+/// Returns the texts that an agent was given, each a block.
+pub(crate) fn heard(bench: &Bench, name: &str) -> Vec<String> {
+    let lines = bench.left(&format!("heard.{name}"));
+    let text = |it: &str| serde_json::from_str::<Value>(it).unwrap()["text"].clone();
+    lines.lines().map(|it| text(it).as_str().unwrap().to_owned()).collect()
+}
+
 /// Waits until so many messages stand in a channel, and returns them.
 #[track_caller]
 pub(crate) fn wait_said(bench: &Bench, slug: &str, count: usize) -> Vec<(String, String)> {
@@ -115,6 +122,39 @@ fn a_person_and_two_agents_talk_in_one_room() {
     say(&bench, &next, "And now?");
     let told = wait_said(&bench, &next, 2);
     assert_eq!(answers(&told, "robbo").len(), 1, "{told:?}");
+    server.stop();
+}
+
+/// While an agent works it is given nothing: its answer has one cause. Fails with
+/// `WB_WITHOUT=one_block`.
+#[test]
+fn g38_what_is_said_while_an_agent_works_is_one_block_after_its_turn() {
+    let bench = Bench::new();
+    agents(&bench, &["robbo"]);
+    let waits = "case \"$line\" in *'hold on'*) echo held > \"$OUT/held\"; \
+                 until [ -e \"$OUT/go\" ]; do sleep 0.05; done;; esac\ntext=";
+    let script = TALKER.replacen("text=", waits, 1);
+    std::fs::write(bench.base.join("agents/talker.sh"), script).unwrap();
+    let server = bench.serve();
+    wait_known(&bench, 1);
+    let slug = room(&bench, "Busy", json!([{"agent": "robbo"}]));
+    say(&bench, &slug, "hold on");
+    until("its turn is known", || {
+        bench.get("/api/agents/robbo/turns").ok()["items"][0]["state"] == "running"
+    });
+    bench.wait_left("held");
+    say(&bench, &slug, "the second");
+    say(&bench, &slug, "the third");
+    std::fs::write(bench.out.join("go"), "").unwrap();
+    let told = wait_said(&bench, &slug, 5);
+    assert_eq!(answers(&told, "robbo").len(), 2, "{told:?}");
+    let given = heard(&bench, "robbo");
+    assert_eq!(given.len(), 2, "{given:?}");
+    assert!(given[1].contains("the second") && given[1].contains("the third"), "{given:?}");
+    let page = bench.get(&format!("/api/channels/{slug}/messages")).ok();
+    let causes: Vec<&Value> =
+        page["items"].as_array().unwrap().iter().map(|it| &it["answers"]).collect();
+    assert_eq!(causes, [&Value::Null, &Value::Null, &Value::Null, &json!(1), &json!(3)]);
     server.stop();
 }
 

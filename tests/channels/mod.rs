@@ -2,6 +2,7 @@
 
 pub(crate) mod agents;
 mod attachments;
+mod kills;
 mod manage;
 mod outside;
 mod page;
@@ -42,6 +43,21 @@ fn sequences(bench: &Bench, slug: &str) -> Vec<i64> {
     page["items"].as_array().unwrap().iter().map(|it| it["sequence"].as_i64().unwrap()).collect()
 }
 
+/// A reply, and the history as agents and programs read it.
+#[track_caller]
+fn replies(bench: &Bench) {
+    let (code, _, err) = bench.cli(&["msg", "send", "1", "Yes.", "--reply-to", "1"]);
+    assert_eq!(code, 0, "{err}");
+    let (_, history, _) = bench.cli(&["msg", "history", "1", "--format", "envelope"]);
+    let wanted = "[#release-plan] ada (operator):\nWhat is left?\n\
+                  [#release-plan] ada (operator):\nDecision: ship on Monday\n\
+                  [#release-plan] ada (operator):\nYes.\n";
+    assert_eq!(history, wanted);
+    let (_, history, _) = bench.cli(&["msg", "history", "1", "--format", "json", "--after", "2"]);
+    let line: Value = serde_json::from_str(&history).unwrap();
+    assert_eq!((&line["sequence"], &line["answers"]), (&json!(3), &json!(1)));
+}
+
 #[test]
 fn people_talk_in_a_channel_from_its_making_to_its_export() {
     let bench = Bench::new();
@@ -55,6 +71,8 @@ fn people_talk_in_a_channel_from_its_making_to_its_export() {
         "review",
         "--person",
         "kim",
+        "--chair",
+        "@kim",
         "--message",
         "What is left?",
     ]);
@@ -65,6 +83,7 @@ fn people_talk_in_a_channel_from_its_making_to_its_export() {
     }
     let (code, out, err) = bench.cli(&["msg", "send", "1", "Decision: ship on Monday"]);
     assert_eq!((code, out.trim()), (0, "review-release-plan-1 2"), "{err}");
+    replies(&bench);
     // The same by the address of the channel.
     let sent = json!({"to": "channel:review-release-plan-1", "payload": "By mail."});
     bench.post("/api/messages", sent).ok();
@@ -74,6 +93,8 @@ fn people_talk_in_a_channel_from_its_making_to_its_export() {
     let (_, members, _) = bench.cli(&["channel", "members", "1"]);
     assert!(members.contains("kim") && members.contains("chair"), "{members}");
 
+    assert!(members.lines().any(|it| it.contains("kim") && it.contains("chair")), "{members}");
+    bench.json(&["channel", "chair", "1", "ada"]);
     bench.json(&["channel", "chair", "1", "kim"]);
     bench.json(&["channel", "intent", "1", "Find what is missing."]);
     bench.json(&["channel", "mute", "1", "kim"]);
@@ -220,5 +241,37 @@ fn sixty_four_posts_at_once_stand_in_one_order_without_a_gap() {
     assert_eq!(sequences(&bench, &slug), (1..=64).collect::<Vec<_>>());
     let texts: BTreeSet<String> = said(&bench, &slug).into_iter().map(|it| it.1).collect();
     assert_eq!(texts.len(), 64);
+    server.stop();
+}
+
+#[test]
+fn what_a_person_says_by_voice_is_posted_asked_or_refused() {
+    let bench = Bench::new();
+    let server = bench.serve();
+    bench.post("/api/persons", json!({"name": "kim", "role": "member"})).ok();
+    let say = |text: &str| bench.post("/api/voice/command", json!({"text": text}));
+    assert_eq!(say("say hello").refusal(), (404, "no_channel"));
+    let slug = room(&bench, "Kitchen", json!([]));
+    let told = say("Say, the oven is on.").ok();
+    assert_eq!((&told["channel"], &told["spoken"]), (&json!(slug), &json!("Sent to Kitchen.")));
+    assert_eq!(say("add Kim.").ok()["spoken"], "Kim is in Kitchen now.");
+    say("tell Kim: it is hot").ok();
+    let texts: Vec<String> = said(&bench, &slug).into_iter().map(|it| it.1).collect();
+    assert_eq!(texts, ["the oven is on.", "kim joined the channel.", "@kim it is hot"]);
+    assert_eq!(say("tell nobody hello").refusal(), (400, "unknown_mention"));
+    assert_eq!(say("burn the house down").refusal(), (400, "not_understood"));
+    let token = json!({"person": "kim", "name": "t", "scopes": ["read", "write"]});
+    let token = bench.post("/api/tokens", token).ok()["token"].as_str().unwrap().to_owned();
+    let ask =
+        Call::post("/api/voice/command", json!({"text": "What is new?", "channel": "kitchen"}));
+    let news = bench.send(&ask.token(&token)).ok()["spoken"].clone();
+    assert!(news.as_str().unwrap().ends_with("ada: @kim it is hot"), "{news}");
+    // Repeated, it is said once.
+    let twice = || {
+        let call = Call::post("/api/voice/command", json!({"text": "say once"}));
+        bench.send(&call.token(&bench.operator()).header("Idempotency-Key", "voice-1")).ok()
+    };
+    assert_eq!(twice(), twice());
+    assert_eq!(said(&bench, &slug).len(), 4);
     server.stop();
 }

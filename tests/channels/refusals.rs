@@ -13,6 +13,73 @@ fn declare(bench: &Bench, names: &[&str]) {
     std::fs::write(bench.base.join("agents/talker.sh"), leaves).unwrap();
 }
 
+/// Each refusal that nothing else provokes, by its name.
+#[test]
+fn what_is_not_there_or_not_now_is_refused_by_name() {
+    let bench = Bench::new();
+    declare(&bench, &["robbo", "con"]);
+    let server = bench.serve();
+    wait_known(&bench, 2);
+    let slug = room(&bench, "Names", json!([{"agent": "robbo"}, {"agent": "con"}]));
+    say(&bench, &slug, "Are you there?");
+    wait_said(&bench, &slug, 3);
+    let path = |tail: &str| format!("/api/channels/{slug}/{tail}");
+    let post = |path: &str, body: Value| {
+        let answer = bench.post(path, body);
+        let (status, code) = answer.refusal();
+        (status, code.to_owned())
+    };
+    let of = |status: u16, code: &str| (status, code.to_owned());
+    let to = |agent: &str| json!({"to": agent});
+    assert_eq!(post(&path("messages/1/resend"), to("robbo")), of(409, "not_unconfirmed"));
+    assert_eq!(post(&path("messages/1/settle"), to("nobody")), of(409, "not_unconfirmed"));
+    assert_eq!(post(&path("messages/99/resend"), to("robbo")), of(404, "no_message"));
+    assert_eq!(post(&path("messages/one/resend"), to("robbo")), of(404, "no_message"));
+    assert_eq!(post(&path("messages/1/held"), json!({"decision": "post"})), of(404, "not_held"));
+    let reply = json!({"body": "x", "in_reply_to": 99});
+    assert_eq!(post(&path("messages"), reply), of(404, "no_message"));
+    let chair = json!({"name": "Chair", "chair": "nobody"});
+    assert_eq!(post("/api/channels", chair), of(404, "no_member"));
+    // Two changes a minute, of anybody.
+    for handle in ["robbo", "ada"] {
+        let of_member = |verb: &str| path(&format!("members/{handle}/{verb}"));
+        bench.post(&of_member("mute"), json!({})).ok();
+        bench.post(&of_member("unmute"), json!({})).ok();
+        assert_eq!(post(&of_member("mute"), json!({})), of(429, "too_fast"), "{handle}");
+    }
+    // Handoffs.
+    let list = bench.get("/api/personas/a%20b/handoffs");
+    assert_eq!(list.refusal(), (404, "no_persona"));
+    let read = bench.post("/api/agents/con/rehydrate", json!({"files": ["none.md"]}));
+    assert_eq!(read.refusal(), (404, "no_handoff"));
+    let as_con = |call: Call| {
+        let answer = bench.send(&call.token(bench.left("token.con").trim()));
+        let (status, code) = answer.refusal();
+        (status, code.to_owned())
+    };
+    let write = |summary: &str, text: &str| {
+        as_con(Call::post("/api/handoffs", json!({"summary": summary, "text": text})))
+    };
+    assert_eq!(write("a-b", "x"), of(409, "no_handover"));
+    assert_eq!(write("A b", "x"), of(400, "bad_summary"));
+    assert_eq!(write("a-b", " "), of(400, "empty_text"));
+    assert_eq!(write("a-b", &"x".repeat(256 * 1024 + 1)), of(413, "too_large"));
+    assert_eq!(as_con(Call::get("/api/handoffs/none.md")), of(404, "no_handoff"));
+    let read = bench.post("/api/agents/con/handover", json!({"note": "x".repeat(9_000)}));
+    assert_eq!(read.refusal(), (400, "bad_parameter"));
+    // Its start has ended.
+    let token = bench.left("token.con");
+    bench.json(&["agent", "stop", "con"]);
+    crate::agents::wait_state(&bench, "con", "stopped");
+    let late = bench.send(&Call::get("/api/channels/own").token(token.trim()));
+    assert_eq!(late.refusal().1, "job_ended");
+    let stopped = bench.post("/api/agents/con/handover", json!({}));
+    assert_eq!(stopped.refusal(), (409, "agent_state"));
+    let all: Vec<String> = said(&bench, &slug).into_iter().map(|it| it.1).collect();
+    assert_eq!(all.len(), 3, "{all:?}");
+    server.stop();
+}
+
 #[test]
 fn what_an_agent_may_not_do_is_refused_by_name() {
     let bench = Bench::new();

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use crate::channels::agents::{TALKER, agents, answers, say, wait_known, wait_said};
+use crate::channels::agents::{TALKER, agents, answers, heard, say, wait_known, wait_said};
 use crate::channels::{room, said, sequences};
 use crate::support::{Bench, wait_for};
 
@@ -36,17 +36,11 @@ fn agent(bench: &Bench, name: &str) -> Value {
 }
 
 #[track_caller]
-fn wait_handover(bench: &Bench, name: &str, state: &str) -> Value {
+pub(crate) fn wait_handover(bench: &Bench, name: &str, state: &str) -> Value {
     wait_for(&format!("the handover of {name} is {state}"), || {
         let shown = agent(bench, name)["handover"].clone();
         (shown["state"] == state).then_some(shown)
     })
-}
-
-fn heard(bench: &Bench, name: &str) -> Vec<String> {
-    let lines = bench.left(&format!("heard.{name}"));
-    let text = |it: &str| serde_json::from_str::<Value>(it).unwrap()["text"].clone();
-    lines.lines().map(|it| text(it).as_str().unwrap().to_owned()).collect()
 }
 
 #[test]
@@ -130,6 +124,16 @@ fn an_agent_hands_over_and_its_successor_has_read_before_it_sits_there() {
     assert_eq!(told["files"], json!([file]));
     let again = bench.post("/api/agents/robbo/handover", json!({}));
     assert_eq!(again.refusal(), (409, "handed_over"));
+    // Whoever takes the file away does not take away that it was written.
+    std::fs::remove_file(one["path"].as_str().unwrap()).unwrap();
+    let listed = bench.json(&["persona", "handoffs", "robbo"]);
+    assert_eq!(
+        (&listed["items"][0]["file"], &listed["items"][0]["is_gone"]),
+        (&json!(file), &json!(true))
+    );
+    let (_, table, _) = bench.cli(&["persona", "handoffs", "robbo"]);
+    assert!(table.contains("gone"), "{table}");
+    assert_eq!(bench.get("/handoffs/robbo").status, 200);
     server.stop();
 }
 

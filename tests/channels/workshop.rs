@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use crate::agents::control;
-use crate::channels::agents::{TALKER, agents, answers, say, wait_known, wait_said};
+use crate::channels::agents::{TALKER, agents, answers, heard, say, wait_known, wait_said};
 use crate::channels::{said, sequences};
 use crate::cli::desk::Running;
 use crate::pages::Browser;
@@ -30,13 +30,6 @@ fn declare(bench: &Bench) {
     agents(bench, &["robbo", "paula", "con"]);
     let works = TALKER.replacen("printf '{\"turn\":\"ended\"", WORKS, 1);
     std::fs::write(bench.base.join("agents/talker.sh"), works).unwrap();
-}
-
-/// Returns the texts that an agent was given.
-fn heard(bench: &Bench, name: &str) -> Vec<String> {
-    let lines = bench.left(&format!("heard.{name}"));
-    let text = |it: &str| serde_json::from_str::<Value>(it).unwrap()["text"].clone();
-    lines.lines().map(|it| text(it).as_str().unwrap().to_owned()).collect()
 }
 
 /// Waits until so many answers of a member stand there.

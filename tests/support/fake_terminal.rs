@@ -131,7 +131,8 @@ impl Fake {
             return;
         }
         self.turns += 1;
-        let id = format!("p{}", self.turns);
+        // Unique, as those of the real ones: another process writes in the same transcript.
+        let id = format!("p{}-{}", std::process::id(), self.turns);
         let mut heard = std::fs::OpenOptions::new();
         let mut heard =
             heard.append(true).create(true).open(format!("{}/heard", self.out)).unwrap();

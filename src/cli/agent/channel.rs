@@ -106,6 +106,9 @@ pub(super) enum ChannelVerb {
         /// Handle of the member it is addressed to
         #[arg(long, value_name = "HANDLE")]
         to: Option<String>,
+        /// Number of the message that it replies to
+        #[arg(long, value_name = "NUMBER")]
+        reply_to: Option<i64>,
         /// Attach a file of at most 10 MiB, no link; repeatable. The text may then be empty
         #[arg(long, value_name = "FILE")]
         attach: Vec<Utf8PathBuf>,
@@ -199,13 +202,13 @@ pub(super) fn run(screen: &Screen, place: &Place, verb: ChannelVerb) -> Result<(
         ChannelVerb::Complete => {
             told(screen, &client.post("/api/channels/own/complete", &json!({}))?)
         }
-        ChannelVerb::Post { kind, to, attach } => {
+        ChannelVerb::Post { kind, to, reply_to, attach } => {
             let body = match attach.is_empty() {
                 true => input::standard("the message", TEXT_BYTES_MAX)?,
                 false => input::standard_if_any("the message", TEXT_BYTES_MAX)?,
             };
             let attachments = upload(&client, &attach)?;
-            let request = PostRequest { body, kind, to, attachments };
+            let request = PostRequest { body, kind, to, in_reply_to: reply_to, attachments };
             let answer = client.create("/api/channels/own/messages", &json!(request))?;
             screen.answer(&answer, |screen, answer| screen.put(&answer["sequence"].to_string()))
         }

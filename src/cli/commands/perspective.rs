@@ -1,14 +1,15 @@
 //! `wiki-browser persona` and `wiki-browser perspective`.
 
 use clap::{Args, Subcommand};
-use serde_json::{Value, json};
+use serde_json::json;
 
+use crate::api::handoffs::HandoffList;
 use crate::api::perspectives::{PersonaRow, Requested, ViewList, ViewText};
 use crate::base::{Page, Result, SourcePath};
 use crate::cli::commands::job::follow::{self, Follow, Show};
 use crate::cli::commands::{Desk, text};
 use crate::cli::terminal::screen::typed;
-use crate::cli::terminal::short_id::{items, shorten};
+use crate::cli::terminal::short_id::shorten;
 use crate::cli::terminal::table::Table;
 use crate::client::query;
 
@@ -88,24 +89,20 @@ fn handoffs(desk: &Desk, name: &str, limit: Option<u32>, detail: bool) -> Result
     let pairs = [("limit", limit.as_deref()), ("detail", detail.then_some("true"))];
     let path = format!("/api/personas/{}/handoffs", crate::client::path_part(name));
     let answer = desk.client()?.get(&query(&path, &pairs))?;
-    desk.screen.answer(&answer, |screen, answer| {
+    let found: HandoffList = typed(&answer)?;
+    desk.screen.answer(&answer, |screen, _| {
         let mut table = Table::new(&["FILE", "STATE", "BY", "BYTES", "READ BY"]);
-        for it in items(answer) {
-            let readers = it["read_by"].as_array().into_iter().flatten();
-            let readers: Vec<&str> = readers.filter_map(Value::as_str).collect();
-            table.row([
-                text(it, "file"),
-                text(it, "state"),
-                text(it, "agent"),
-                &it["bytes"].to_string(),
-                &readers.join(" "),
-            ]);
+        for it in &found.items {
+            let size = if it.is_gone { "gone".to_owned() } else { it.bytes.to_string() };
+            let word = |of: &Option<String>| of.clone().unwrap_or_default();
+            let (state, agent) = (word(&it.state), word(&it.agent));
+            table.row([it.file.clone(), state, agent, size, it.read_by.join(" ")]);
         }
         screen.table(&table, "no handoffs; to request one: `wiki-browser agent handover NAME`")?;
-        for it in items(answer).iter().filter(|_| detail) {
-            screen.put(text(it, "file"))?;
-            for section in it["sections"].as_array().into_iter().flatten() {
-                let line = format!("  {}: {}", text(section, "name"), text(section, "line"));
+        for it in found.items.iter().filter(|_| detail) {
+            screen.put(&it.file)?;
+            for section in &it.sections {
+                let line = format!("  {}: {}", section.name, section.line);
                 screen.put(&crate::cli::terminal::escape::line(&line))?;
             }
         }

@@ -137,11 +137,6 @@ fn choose(noun: Noun, given: &str, mut found: Vec<String>) -> Result<String> {
     }
 }
 
-/// Returns the items of a page.
-pub(in crate::cli) fn items(page: &Value) -> &[Value] {
-    page["items"].as_array().map_or(&[], Vec::as_slice)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

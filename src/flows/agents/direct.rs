@@ -84,6 +84,7 @@ fn head(works: &Works, message: &Message, from: &str, is_heard: bool) -> String 
 
 /// Returns whether a line reads like the one above a message.
 fn is_head(line: &str) -> bool {
+    let line = line.to_ascii_lowercase();
     let Some(line) = line.strip_prefix('[') else { return false };
     ["message ", "reply ", "failure ", "notice "].iter().any(|sort| line.starts_with(sort))
 }

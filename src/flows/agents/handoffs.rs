@@ -116,7 +116,8 @@ pub(super) async fn blocking<T: Send + 'static>(
     done.map_err(|cause| Error::internal("the work on a handoff ended").source(cause))?
 }
 
-/// Returns the handoffs of a persona, newest first: what is in the folder, with what is known.
+/// Returns the handoffs of a persona, newest first: what is in the folder, with what is known, and
+/// those that were written and whose files are gone.
 ///
 /// # Errors
 /// `forbidden` for a job; `not_found` with code `no_persona` for a name that is none.
@@ -133,22 +134,28 @@ pub async fn list(
     let is_detailed = query.detail == Some(true);
     let files = blocking(move || {
         let mut files = Vec::new();
-        for file in names(&data, &name)?.into_iter().take(limit) {
-            let Ok(text) = text(&data, &name, &file) else { continue };
+        let names = names(&data, &name)?;
+        for file in names.iter().take(limit) {
+            let Ok(text) = text(&data, &name, file) else { continue };
             let sections = if is_detailed { sections(&text) } else { Vec::new() };
-            files.push((file, text.len() as u64, sections));
+            files.push((file.clone(), Some(text.len() as u64), sections));
         }
-        Ok(files)
+        Ok((files, names))
     });
-    let files = files.await?;
+    let (files, names) = files.await?;
     let data = site.config.site.data.clone();
     site.store
         .read(move |c| {
+            let mut files = files.clone();
+            for row in handoff::of_persona(c, &persona, LOOKED_AT_MAX as u32)? {
+                let gone = row.file.filter(|it| !names.contains(it));
+                files.extend(gone.map(|file| (file, None, Vec::new())));
+            }
+            files.sort_by(|a, b| b.0.cmp(&a.0));
             let mut items = Vec::new();
-            for (file, bytes, sections) in &files {
-                let path = data.join(folder(&persona)).join(file).into_string();
-                let known = (path, *bytes, sections.clone());
-                items.push(view(c, &persona, file, known)?);
+            for (file, bytes, sections) in files.into_iter().take(limit) {
+                let path = data.join(folder(&persona)).join(&file).into_string();
+                items.push(view(c, &persona, &file, (path, bytes, sections))?);
             }
             Ok(HandoffList { items })
         })
@@ -181,7 +188,7 @@ pub async fn find(
         text(&data, &name, &asked).map(|text| (path, text)).map_err(missing)
     });
     let (path, text) = read.await?;
-    let bytes = text.len() as u64;
+    let bytes = Some(text.len() as u64);
     let view = site.store.read(move |c| view(c, &persona, &file, (path, bytes, Vec::new())));
     Ok((view.await?, text))
 }
@@ -204,7 +211,7 @@ fn view(
     c: &Connection,
     persona: &str,
     file: &str,
-    (path, bytes, sections): (String, u64, Vec<SectionView>),
+    (path, bytes, sections): (String, Option<u64>, Vec<SectionView>),
 ) -> Result<HandoffView> {
     let parts: Vec<&str> = file.trim_end_matches(".md").splitn(2, '_').collect();
     let row = handoff::of_stamp(c, persona, parts[0])?;
@@ -216,7 +223,8 @@ fn view(
         at: row.as_ref().map(|it| it.asked_at),
         summary,
         agent: row.as_ref().map(|it| it.agent.clone()),
-        bytes,
+        bytes: bytes.unwrap_or_default(),
+        is_gone: bytes.is_none(),
         state: row.as_ref().map(|it| it.state.as_str().to_owned()),
         read_by: handoff::readers(c, persona, file)?,
         sections,

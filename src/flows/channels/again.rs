@@ -20,17 +20,14 @@ use crate::turns::{self, Turn};
 /// `turn_answered`, `already_asked`, and `not_seated` if the agent is no member any more.
 pub async fn again(site: &Site, caller: &Caller, slug: &str, number: &str) -> Result<ChannelView> {
     caller.person()?;
-    let sequence: i64 = number.parse().map_err(|_| no_message(number, slug))?;
+    let sequence = self::number(number, slug)?;
     changing(site, caller, slug, move |tx, ground, caller, channel| {
         let c = tx.connection();
         who::require_part(c, caller, channel)?;
         channel.require_open()?;
         let turn = told_of(c, channel, sequence)?;
         if !who::seated(c, channel.number, &turn.agent)?.is_some_and(|it| it.is_active()) {
-            let message = format!("{} does not listen in {}", turn.agent, channel.slug);
-            return Err(
-                Error::conflict("not_seated", message).hint("add or unmute it, then say it again")
-            );
+            return Err(not_seated(&turn.agent, channel));
         }
         let repeated = match &turn.block_id {
             Some(block) => mail::repeat_block(tx, block)?,
@@ -46,17 +43,40 @@ pub async fn again(site: &Site, caller: &Caller, slug: &str, number: &str) -> Re
     .await
 }
 
-fn no_message(number: &str, slug: &str) -> Error {
+/// Returns the number of a message.
+///
+/// # Errors
+/// `not_found` with code `no_message` for what is no number.
+pub(super) fn number(text: &str, slug: &str) -> Result<i64> {
+    text.parse().map_err(|_| no_message(text, slug))
+}
+
+/// Returns the refusal of a number that no message has.
+pub(super) fn no_message(number: &str, slug: &str) -> Error {
     let number = number.escape_debug();
     Error::not_found(format!("there is no message {number} in {slug}")).code("no_message")
 }
 
+/// Returns the refusal to send something to an agent that does not listen in a channel.
+pub(super) fn not_seated(agent: &str, channel: &Channel) -> Error {
+    let message = format!("{} does not listen in {}", agent.escape_debug(), channel.slug);
+    Error::conflict("not_seated", message).hint("add or unmute it, then say it again")
+}
+
+/// Returns a message of a channel.
+///
+/// # Errors
+/// `not_found` with code `no_message`.
+pub(super) fn find(c: &Connection, channel: &Channel, sequence: i64) -> Result<Spoken> {
+    let found = channels::after(c, channel.number, sequence.saturating_sub(1), 1)?.pop();
+    found
+        .filter(|it| it.sequence == sequence)
+        .ok_or_else(|| no_message(&sequence.to_string(), &channel.slug))
+}
+
 /// Returns the turn that came to nothing of which a line tells.
 fn told_of(c: &Connection, channel: &Channel, sequence: i64) -> Result<Turn> {
-    let found = channels::after(c, channel.number, sequence.saturating_sub(1), 1)?.pop();
-    let spoken = found
-        .filter(|it| it.sequence == sequence)
-        .ok_or_else(|| no_message(&sequence.to_string(), &channel.slug))?;
+    let spoken = find(c, channel, sequence)?;
     match turn_of(c, &spoken)? {
         Some(turn) => Ok(turn),
         None => {

@@ -213,6 +213,7 @@ pub(super) fn answer(
         sort: Sort::Message,
         text: cut(text, turn),
         to: None,
+        in_reply_to: None,
         cause,
         turn: Some(turn.id.clone()),
         is_answer: true,

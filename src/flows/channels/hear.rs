@@ -5,10 +5,10 @@ use rusqlite::Connection;
 use crate::base::{Actor, Result, fault};
 use crate::channels::{
     self, Attachment, BLOCK_BYTES_MAX, Channel, Envelope, MESSAGES_MAX, NEW_MESSAGES, Sort, Spoken,
-    Status,
+    Status, UNSURE,
 };
 use crate::flows::channels::{Ground, who};
-use crate::mail::{self, Block, agent};
+use crate::mail::{self, Block, Waiting, agent};
 use crate::people::{self, Role};
 use crate::store::Tx;
 
@@ -17,6 +17,8 @@ use crate::store::Tx;
 pub(super) const TYPED_BYTES_MAX: usize = 7 * 1024;
 /// What a block holds beside its messages and the briefing, at most.
 const HEAD_BYTES: usize = 128;
+/// Most messages that an agent is reminded of because it may not have received them.
+const UNSURE_MAX: u32 = 5;
 
 /// Composes the block for an idle agent: the waking messages, and the context that waits
 /// before them. None while the channel is paused or complete, or the agent has no seat in it.
@@ -37,20 +39,23 @@ pub fn compose(tx: &Tx<'_>, ground: &Ground, agent: &str, room: i64) -> Result<O
     for row in mail::waiting_in_room(c, agent, room)? {
         parts.push(Part::of(c, &channel, row)?);
     }
-    // A new agent in a seat gets the briefing first, then the waiting messages.
+    // A new agent in a seat gets the briefing first, then the waiting messages in their order: one
+    // that is given again stands before those that came after it.
     if !fault::is_off("block_order") {
-        parts.sort_by_key(|it| !it.is_briefing);
+        parts.sort_by_key(|it| (!it.is_briefing, it.sequence));
     }
     // Context after the last waking message comes with the next one.
     let Some(last) = parts.iter().rposition(|it| it.wakes) else { return Ok(None) };
     parts.truncate(last + 1);
     let too_many = mail::left_out_in_room(c, agent, room)?;
-    let too_long = fit(&mut parts, bytes_max(c, ground, agent)?);
+    let bytes_max = bytes_max(c, ground, agent)?;
+    let unsure = unsure(c, &channel, agent, bytes_max / 4)?;
+    let too_long = fit(&mut parts, bytes_max - unsure.len());
     for seq in &too_long {
         mail::drop_waiting(tx, *seq, "too_long")?;
     }
     let rows = parts.iter().map(|it| it.seq).collect();
-    let text = text(&parts, too_many + too_long.len());
+    let text = text(&parts, (unsure, too_many + too_long.len()));
     Ok(Some(Block { id: ground.ids.mint(), text, rows }))
 }
 
@@ -59,18 +64,38 @@ struct Part {
     seq: i64,
     wakes: bool,
     is_briefing: bool,
+    /// The number of the message; 0 for a briefing.
+    sequence: i64,
     text: String,
 }
 
 impl Part {
-    fn of(c: &Connection, channel: &Channel, row: mail::Waiting) -> Result<Part> {
+    fn of(c: &Connection, channel: &Channel, row: Waiting) -> Result<Part> {
         let spoken = channels::find_message(c, &row.message_id)?;
         let text = match &spoken {
             Some(spoken) => channels::envelopes(&[envelope(c, channel, spoken)?]),
             None => body(c, &row.message_id)?,
         };
-        Ok(Part { seq: row.seq, wakes: row.wakes, is_briefing: row.is_briefing, text })
+        let sequence = spoken.map_or(0, |it| it.sequence);
+        let Waiting { seq, wakes, is_briefing, .. } = row;
+        Ok(Part { seq, wakes, is_briefing, sequence, text })
     }
+}
+
+/// Returns the last messages that an agent may not have received, below their heading, as far as
+/// they fit; nothing if there are none.
+fn unsure(c: &Connection, channel: &Channel, agent: &str, bytes_max: usize) -> Result<String> {
+    let mut text = String::new();
+    let found = mail::unconfirmed_in_room(c, (agent, channel.number), UNSURE_MAX)?;
+    for id in found.iter().rev() {
+        let Some(spoken) = channels::find_message(c, id)? else { continue };
+        let own = channels::envelopes(&[envelope(c, channel, &spoken)?]);
+        if text.len() + own.len() > bytes_max {
+            break;
+        }
+        text.insert_str(0, &own);
+    }
+    Ok(if text.is_empty() { text } else { format!("{UNSURE}\n{text}") })
 }
 
 /// Returns the longest block for an agent; it is shorter for a terminal.
@@ -103,11 +128,12 @@ fn fit(parts: &mut Vec<Part>, bytes_max: usize) -> Vec<i64> {
     }
 }
 
-fn text(parts: &[Part], left_out: usize) -> String {
+fn text(parts: &[Part], (unsure, left_out): (String, usize)) -> String {
     let (briefings, messages): (Vec<&Part>, Vec<&Part>) =
         parts.iter().partition(|it| it.is_briefing);
     let mut text: String = briefings.iter().map(|it| it.text.as_str()).collect();
-    if !briefings.is_empty() {
+    text.push_str(&unsure);
+    if !text.is_empty() {
         text.push_str(NEW_MESSAGES);
         text.push('\n');
     }
@@ -125,8 +151,12 @@ pub(super) fn envelopes(
     messages.iter().map(|it| envelope(c, channel, it)).collect()
 }
 
-fn envelope(c: &Connection, channel: &Channel, spoken: &Spoken) -> Result<Envelope> {
-    let role = match (&spoken.author, &spoken.agent) {
+/// Returns how agents read the author of a message.
+///
+/// # Errors
+/// As any read.
+pub(super) fn role(c: &Connection, spoken: &Spoken) -> Result<String> {
+    Ok(match (&spoken.author, &spoken.agent) {
         (_, Some(agent)) => format!("agent:{agent}"),
         (Actor::Person(id), None) => match people::find(c, id)? {
             Some(person) if person.is_external => "outside".to_owned(),
@@ -135,7 +165,11 @@ fn envelope(c: &Connection, channel: &Channel, spoken: &Spoken) -> Result<Envelo
         },
         (Actor::System, None) => "system".to_owned(),
         _ => "script".to_owned(),
-    };
+    })
+}
+
+fn envelope(c: &Connection, channel: &Channel, spoken: &Spoken) -> Result<Envelope> {
+    let role = role(c, spoken)?;
     let author = match (&spoken.handle, &spoken.author) {
         (Some(handle), _) => handle.clone(),
         (None, Actor::System) => "wiki-browser".to_owned(),

@@ -25,7 +25,10 @@ mod speak;
 mod starts;
 #[cfg(test)]
 mod tests;
+mod told;
+mod unconfirmed;
 mod upload;
+mod voice;
 mod who;
 
 use crate::base::Result;
@@ -54,7 +57,10 @@ pub(in crate::flows) use seat::take_over;
 pub use show::{history, list, read, show};
 pub use speak::post;
 pub(in crate::flows) use speak::{await_turn, post_as_script, post_in_room};
+pub use told::as_told;
+pub use unconfirmed::{Arrival, arrival};
 pub use upload::attach;
+pub use voice::voice;
 
 /// Returns a type; a workshop if the script no longer declares it.
 fn kind_of(ground: &Ground, name: &str) -> ChannelType {

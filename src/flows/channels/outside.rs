@@ -40,6 +40,8 @@ fn member(view: MemberView) -> MemberView {
 /// Returns a message as members from outside see it.
 pub(super) fn message(mut view: MessageView) -> MessageView {
     view.heard.clear();
-    view.author.agent = None;
+    if view.author.agent.take().is_some() {
+        view.author.role = "agent".to_owned();
+    }
     MessageView { turn_id: None, may_ask_again: false, held: None, ..view }
 }

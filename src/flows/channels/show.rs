@@ -10,7 +10,7 @@ use crate::api::channels::{
 };
 use crate::base::{Actor, Error, MailId, Result};
 use crate::channels::{self, Channel, Member, Sort, Speaks, Spoken, Status};
-use crate::flows::channels::hear::body;
+use crate::flows::channels::hear::{body, role};
 use crate::flows::channels::{Ground, again, attachments, kind_of, outside, who};
 use crate::flows::{Site, page_limit};
 use crate::mail::{self, agent};
@@ -334,6 +334,7 @@ fn author(
     names.insert(key, name.clone());
     Ok(AuthorView {
         sort: sort.to_owned(),
+        role: role(c, spoken)?,
         name,
         handle: spoken.handle.clone(),
         agent: spoken.agent.clone(),

@@ -11,7 +11,7 @@ use tracing::debug;
 use crate::api::channels::{PostRequest, Posted};
 use crate::base::{Actor, Address, Error, ErrorKind, EventKind, Result, fault};
 use crate::channels::{self, Author, Channel, Member, NewPost, Sort, Spoken, Uploader};
-use crate::flows::channels::{Ground, kind_of, members, who};
+use crate::flows::channels::{Ground, again, kind_of, members, outside, who};
 use crate::flows::people::refuse_disabled;
 use crate::flows::{Site, kept_answer};
 use crate::jobs;
@@ -145,10 +145,18 @@ pub(in crate::flows) fn post_in_room(
                 .hint("write message, delegation or escalation")
         })?,
     };
+    if let Some(number) = request.in_reply_to {
+        let c = tx.connection();
+        let found = again::find(c, &channel, number)?;
+        if found.sequence < outside::first(c, caller, &channel)? {
+            return Err(again::no_message(&number.to_string(), &channel.slug));
+        }
+    }
     let words = Words {
         sort,
         text: &request.body,
         to: request.to.as_deref(),
+        in_reply_to: request.in_reply_to,
         attachments: &request.attachments,
     };
     let spoken = match caller {
@@ -180,6 +188,7 @@ struct Words<'a> {
     sort: Sort,
     text: &'a str,
     to: Option<&'a str>,
+    in_reply_to: Option<i64>,
     attachments: &'a [i64],
 }
 
@@ -191,7 +200,7 @@ pub(super) fn say_as_person(
     text: &str,
 ) -> Result<Spoken> {
     let channel = channels::find(tx.connection(), channel)?;
-    let words = Words { sort: Sort::Message, text, to: None, attachments: &[] };
+    let words = Words { sort: Sort::Message, text, to: None, in_reply_to: None, attachments: &[] };
     by_person(tx, ground, (caller, &channel), &words)
 }
 
@@ -216,6 +225,7 @@ fn by_person(
         sort: words.sort,
         text: words.text.to_owned(),
         to: words.to.map(str::to_owned),
+        in_reply_to: words.in_reply_to,
         cause: None,
         turn: None,
         is_answer: false,
@@ -339,6 +349,7 @@ fn by_agent(
         sort: words.sort,
         text: words.text.to_owned(),
         to: words.to.map(str::to_owned),
+        in_reply_to: words.in_reply_to,
         cause,
         turn: Some(turn.id),
         is_answer: false,

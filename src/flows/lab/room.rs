@@ -64,6 +64,7 @@ pub(super) async fn say(
         body: text.to_owned(),
         kind: word("type"),
         to: word("to"),
+        in_reply_to: None,
         attachments: Vec::new(),
     };
     let posted = channels::post(&ground.site, &ground.caller, slug, request, None).await?;

@@ -2,6 +2,7 @@
 
 use crate::api::agents::{AgentList, AgentView, Peek, PeekQuery, StartRequest};
 use crate::api::agents::{TurnList, TurnView, TurnsQuery};
+use crate::api::arrival::ArrivalRequest;
 use crate::api::channels::{
     AttachmentQuery, AttachmentView, ChairRequest, ChangeRequest, ChannelExport, ChannelList,
     ChannelQuery, ChannelView, CreateRequest, ExportQuery, HeldAnswer, HeldRequest, History,
@@ -18,6 +19,7 @@ use crate::api::mail::{
     PullQuery, Pulled, SendRequest, Sent,
 };
 use crate::api::promotion::{PromoteRequest, Promotion};
+use crate::api::voice::{VoiceAnswer, VoiceRequest};
 use crate::base::Page;
 use crate::http::description::operation::{Operation, get, post};
 
@@ -130,6 +132,15 @@ fn of_channels() -> Vec<Operation> {
             .answers_with::<Posted>(201),
         post("/api/channels/{slug}/messages/{sequence}/again", "Retries a turn")
             .answers::<ChannelView>(),
+        post(
+            "/api/channels/{slug}/messages/{sequence}/resend",
+            "Resends what an agent may not have received",
+        )
+        .takes::<ArrivalRequest>()
+        .answers::<ChannelView>(),
+        post("/api/channels/{slug}/messages/{sequence}/settle", "Confirms that it arrived")
+            .takes::<ArrivalRequest>()
+            .answers::<ChannelView>(),
         get("/api/channels/{slug}/messages/{sequence}/held", "Shows an answer that is held")
             .answers::<HeldAnswer>(),
         post(
@@ -150,6 +161,10 @@ fn of_channels() -> Vec<Operation> {
             .asks::<ExportQuery>()
             .answers::<ChannelExport>()
             .other("application/x-ndjson"),
+        post("/api/voice/command", "Does what somebody said")
+            .takes::<VoiceRequest>()
+            .once()
+            .answers::<VoiceAnswer>(),
     ]
 }
 

@@ -8,14 +8,16 @@ use hyper::header::{CONTENT_DISPOSITION, HeaderValue};
 use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
+use crate::api::arrival::ArrivalRequest;
 use crate::api::channels::{
     AttachmentQuery, ChairRequest, ChannelExport, ChannelQuery, CreateRequest, ExportForm,
     ExportQuery, HeldRequest, HistoryQuery, PostRequest, ReadRequest, SeatRequest,
 };
+use crate::api::voice::VoiceRequest;
 use crate::base::limit::CHANNEL_ATTACHMENT_BYTES_MAX;
 use crate::base::{Error, Result, image_type};
 use crate::flows::Site;
-use crate::flows::channels::{self, Act, Change};
+use crate::flows::channels::{self, Act, Arrival, Change};
 use crate::http::server::streams::Exclusive;
 use crate::http::{Call, any_of, get, post, reply};
 
@@ -27,6 +29,9 @@ const CREATE_BODY_BYTES_MAX: usize = POST_BODY_BYTES_MAX + 64 * 1024;
 const AGAIN: &str = "/api/channels/{slug}/messages/{sequence}/again";
 /// A line that tells of an answer that is held.
 const HELD: &str = "/api/channels/{slug}/messages/{sequence}/held";
+/// What an agent may not have received.
+const RESEND: &str = "/api/channels/{slug}/messages/{sequence}/resend";
+const SETTLE: &str = "/api/channels/{slug}/messages/{sequence}/settle";
 /// A body of some words.
 const SMALL_BODY_BYTES_MAX: usize = 64 * 1024;
 
@@ -70,12 +75,18 @@ pub(in crate::http) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
             let caller = call.caller()?;
             reply::ok(&channels::decide(&site, &caller, place, request.decision).await?)
         }),
+        post(RESEND, site, async |site, call| arrival(site, call, Arrival::Resend).await),
+        post(SETTLE, site, async |site, call| arrival(site, call, Arrival::Settle).await),
         post("/api/channels/{slug}/read", site, async |site: Site, mut call: Call| {
             let request: ReadRequest = call.json(SMALL_BODY_BYTES_MAX).await?;
             let slug = call.text_param("slug")?;
             reply::ok(&channels::read(&site, &call.caller()?, slug, request.sequence).await?)
         }),
         get("/api/channels/{slug}/export", site, export),
+        post("/api/voice/command", site, async |site: Site, mut call: Call| {
+            let (request, key): (VoiceRequest, _) = call.json_with_key(POST_BODY_BYTES_MAX).await?;
+            reply::ok(&channels::voice(&site, &call.caller()?, request, key).await?)
+        }),
     ])
 }
 
@@ -171,6 +182,13 @@ async fn say(site: Site, mut call: Call) -> Result<Response> {
     let slug = call.text_param("slug")?;
     let posted = channels::post(&site, &call.caller()?, slug, request, key).await?;
     reply::json(StatusCode::CREATED, &posted)
+}
+
+async fn arrival(site: Site, mut call: Call, decision: Arrival) -> Result<Response> {
+    let request: ArrivalRequest = call.json(SMALL_BODY_BYTES_MAX).await?;
+    let place = (call.text_param("slug")?, call.text_param("sequence")?);
+    let what = (request.to.as_str(), decision);
+    reply::ok(&channels::arrival(&site, &call.caller()?, place, what).await?)
 }
 
 /// Sends a file. Only bitmap images are shown in place; everything else is a download.

@@ -467,6 +467,11 @@ async fn read_again(
     telemetry.report().clone()
 }
 
+/// Returns how much of a job's output its guard has kept so far, in bytes.
+fn printed(dir: &Utf8Path) -> u64 {
+    std::fs::metadata(dir.join("stdout.log")).map_or(0, |it| it.len())
+}
+
 /// Returns a reader for an agent's whole output that reports what no server has recorded.
 pub(in crate::jobs) async fn telemetry_again(
     inner: &Inner,
@@ -481,7 +486,11 @@ pub(in crate::jobs) async fn telemetry_again(
     let clock = ended.map_or_else(|| inner.setup.store.clock().clone(), Clock::fixed);
     let speaks = engine.and_then(|it| it.speech.as_ref()).map(|it| it.speaks);
     let id = job.id.clone();
-    let heard = inner.setup.store.read(move |c| takeover::heard(c, &id)).await?;
+    let heard = match fault::is_off("spool_first") {
+        // Whatever came while no server was there is lost.
+        true => printed(&dir),
+        false => inner.setup.store.read(move |c| takeover::heard(c, &id)).await?,
+    };
     let listener = (inner.setup.hooks.listen)(generation, job)?;
     let read = tokio::task::spawn_blocking(move || {
         let telemetry = Telemetry::afresh(&dir, reads, clock)?.heard_by(listener);

@@ -178,6 +178,9 @@ pub(in crate::cli) struct CreateArgs {
     /// First message
     #[arg(long, value_name = "TEXT")]
     message: Option<String>,
+    /// Handle of the member that is its chair [default: you]
+    #[arg(long, value_name = "HANDLE")]
+    chair: Option<String>,
     #[command(flatten)]
     budget: BudgetArgs,
     /// Idempotency key: repeating it returns the first answer
@@ -329,6 +332,7 @@ fn create(desk: &Desk, args: CreateArgs) -> Result<()> {
         members: members.chain(args.person.into_iter().map(person)).collect(),
         budget: args.budget.budget(),
         message: args.message,
+        chair: args.chair.map(|it| it.trim_start_matches('@').to_owned()),
         ..CreateRequest::default()
     };
     let (client, body) = (desk.client()?, json!(request));

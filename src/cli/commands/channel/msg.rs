@@ -1,12 +1,13 @@
 //! `wiki-browser msg`: messages of channels.
 
 use camino::{Utf8Path, Utf8PathBuf};
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
 use serde_json::json;
 
+use crate::api::arrival::ArrivalRequest;
 use crate::api::channels::{
-    AttachmentView, HeldAnswer, HeldDecision, HeldRequest, History, MessageView, PostRequest,
-    Posted,
+    AttachmentView, ChannelView, HeldAnswer, HeldDecision, HeldRequest, History, MessageView,
+    PostRequest, Posted,
 };
 use crate::base::limit::CHANNEL_ATTACHMENT_BYTES_MAX;
 use crate::base::{Error, Result};
@@ -15,6 +16,7 @@ use crate::cli::commands::channel::message::print;
 use crate::cli::commands::channel::{change, route, typed};
 use crate::cli::terminal::{escape, input, output, when};
 use crate::client::{Client, query};
+use crate::flows;
 
 /// Longest message that is read from standard input, in bytes.
 const TEXT_BYTES_MAX: usize = 256 * 1024;
@@ -45,6 +47,10 @@ pub(in crate::cli) enum MsgCommand {
         /// Number of the message that reports it [default: the last one]
         number: Option<i64>,
     },
+    /// Send a message again that an agent may not have received, with what it was given together
+    Resend(ArrivalArgs),
+    /// Confirm that an unconfirmed message arrived
+    Settle(ArrivalArgs),
     /// Read a held answer, post it, or keep it private
     #[command(after_help = "\
 An answer is held if somebody may have typed in the agent's terminal while it worked: nobody but who
@@ -66,7 +72,33 @@ reads it can tell what of it is for the channel.")]
         /// Only since a time (RFC 3339), or this long ago (2h, 3d); the oldest first
         #[arg(long, value_name = "TIME", conflicts_with = "before")]
         since: Option<String>,
+        /// How: for people, or as agents read it; with --json, as the server sends it
+        #[arg(long, value_enum, default_value_t = HistoryFormat::Text)]
+        format: HistoryFormat,
     },
+}
+
+/// How messages are printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(in crate::cli) enum HistoryFormat {
+    /// For people.
+    Text,
+    /// As agents read it.
+    Envelope,
+    /// A line of JSON for each message.
+    Json,
+}
+
+/// `msg resend` and `msg settle`.
+#[derive(Args, Debug)]
+pub(in crate::cli) struct ArrivalArgs {
+    /// Slug (or its beginning), number or name
+    channel: String,
+    /// Number of the message
+    number: i64,
+    /// The agent
+    #[arg(long, value_name = "AGENT")]
+    to: String,
 }
 
 /// `msg held`.
@@ -105,6 +137,9 @@ pub(in crate::cli) struct SendArgs {
     /// Handle of the member it is addressed to
     #[arg(long, value_name = "HANDLE")]
     to: Option<String>,
+    /// Number of the message that it replies to
+    #[arg(long, value_name = "NUMBER")]
+    reply_to: Option<i64>,
     /// Attach a file of at most 10 MiB; repeatable
     #[arg(long, value_name = "FILE")]
     attach: Vec<Utf8PathBuf>,
@@ -126,8 +161,10 @@ pub(in crate::cli) fn run(desk: &Desk, command: MsgCommand) -> Result<()> {
             }
         }
         MsgCommand::Again { channel, number } => again(desk, &channel, number),
+        MsgCommand::Resend(args) => arrival(desk, &args, "resend"),
+        MsgCommand::Settle(args) => arrival(desk, &args, "settle"),
         MsgCommand::Held(args) => held(desk, &args),
-        MsgCommand::History { channel, limit, after, before, since } => {
+        MsgCommand::History { channel, limit, after, before, since, format } => {
             let (limit, after, before) = (
                 limit.to_string(),
                 after.map(|it| it.to_string()),
@@ -142,11 +179,27 @@ pub(in crate::cli) fn run(desk: &Desk, command: MsgCommand) -> Result<()> {
             ];
             let answer = desk.client()?.get(&query(&route(&channel, "/messages"), &pairs))?;
             let found: History = typed(answer.clone())?;
-            desk.screen.answer(&answer, |_, _| {
-                found.items.iter().try_for_each(|message| print(desk, message))
+            desk.screen.answer(&answer, |_, _| match format {
+                HistoryFormat::Text => found.items.iter().try_for_each(|it| print(desk, it)),
+                HistoryFormat::Envelope => envelopes(desk, &channel, &found.items),
+                HistoryFormat::Json => {
+                    found.items.iter().try_for_each(|it| desk.screen.put(&json!(it).to_string()))
+                }
             })
         }
     }
+}
+
+/// Prints messages as agents read them.
+fn envelopes(desk: &Desk, channel: &str, messages: &[MessageView]) -> Result<()> {
+    let shown: ChannelView = typed(desk.client()?.get(&route(channel, ""))?)?;
+    let text = flows::channels::as_told(&shown, messages);
+    desk.screen.put(&escape::block(text.trim_end()))
+}
+
+fn arrival(desk: &Desk, args: &ArrivalArgs, verb: &str) -> Result<()> {
+    let verb = format!("messages/{}/{verb}", args.number);
+    change(desk, &args.channel, &verb, &json!(ArrivalRequest { to: args.to.clone() }))
 }
 
 fn send(desk: &Desk, args: SendArgs) -> Result<()> {
@@ -158,7 +211,8 @@ fn send(desk: &Desk, args: SendArgs) -> Result<()> {
     let client = desk.client()?;
     let attachments = args.attach.iter().map(|file| attach(&client, &args.channel, file));
     let attachments = attachments.collect::<Result<_>>()?;
-    let request = PostRequest { body, kind: args.kind, to: args.to, attachments };
+    let in_reply_to = args.reply_to;
+    let request = PostRequest { body, kind: args.kind, to: args.to, in_reply_to, attachments };
     let (body, path) = (json!(request), route(&args.channel, "/messages"));
     let answer = match &args.key {
         Some(key) => client.post_once(&path, &body, key)?,

@@ -23,8 +23,8 @@ export function start(root) {
   });
   attachingOnce(root.querySelector("#ch-foot"));
   const area = () => root.querySelector("#ch-say textarea");
-  bind("r", "Write a message", () => area().focus(), { when: area });
   const lines = root.querySelector("#ch-lines");
+  replying(root, lines, area);
   const down = root.querySelector("#ch-down");
   const last = () => Number(lines.dataset.last);
   let isAtEnd = true;
@@ -76,6 +76,48 @@ export function start(root) {
   }
   toEnd();
   look();
+}
+
+/** A message can be replied to: by its link, or with `r` on it; `j` and `k` go from one to the next. */
+function replying(root, lines, area) {
+  const show = (number) => {
+    const place = root.querySelector("#ch-replying");
+    if (!place) return;
+    place.hidden = !number;
+    place.querySelector("input").value = number;
+    place.querySelector("span").textContent = `In reply to ${number}`;
+  };
+  const begin = (number) => {
+    show(number);
+    area().focus();
+  };
+  root.addEventListener("click", (event) => {
+    if (event.ctrlKey || event.metaKey || event.shiftKey) return;
+    const link = event.target.closest("[data-reply], [data-no-reply]");
+    if (!link || !area()) return;
+    event.preventDefault();
+    begin(link.dataset.reply ?? "");
+  });
+  // Sent: the next message replies to nothing.
+  root.addEventListener("reset", (event) => {
+    if (event.target.id === "ch-say") queueMicrotask(() => show(""));
+  });
+  const own = () => document.activeElement?.closest("#ch-lines .ch-line");
+  const reply = () => {
+    const link = own()?.querySelector("[data-reply]");
+    if (link) begin(link.dataset.reply);
+    else area().focus();
+  };
+  bind("r", "Write a message, or reply to the one in focus", reply, { when: area });
+  const step = (by) => {
+    const all = [...lines.querySelectorAll(".ch-line")];
+    const at = all.indexOf(own());
+    const next = at < 0 ? (by > 0 ? 0 : all.length - 1) : Math.min(Math.max(at + by, 0), all.length - 1);
+    all[next]?.querySelector(".message-head a").focus();
+  };
+  const when = () => lines.isConnected && lines.querySelector(".ch-line");
+  bind("j", "Next message", () => step(1), { when });
+  bind("k", "Previous message", () => step(-1), { when });
 }
 
 /** The composer appears when somebody joins, and is replaced when they leave and rejoin. */

@@ -24,7 +24,7 @@ const LISTED: u32 = 20;
 /// Most handoffs of a page.
 const LISTED_MAX: u32 = 200;
 /// Handoffs on the page of an agent.
-const RECENT: u32 = 3;
+const RECENT: usize = 3;
 /// The form: names of files, and a note.
 const FORM_BYTES_MAX: usize = 64 * 1024;
 
@@ -133,11 +133,12 @@ async fn show(site: Site, call: Call) -> Result<Response> {
     reply::page(&HandoffPage { frame, persona, shown: Shown::of(handoff), html })
 }
 
-/// Returns the newest handoffs of a persona.
+/// Returns the newest handoffs of a persona that can be read.
 pub(super) async fn newest(site: &Site, caller: &Caller, persona: &str) -> Result<Vec<Shown>> {
-    let query = HandoffQuery { limit: Some(RECENT), detail: None };
+    let query = HandoffQuery { limit: Some(LISTED), detail: None };
     let found = flows::agents::list_handoffs(site, caller, persona, query).await?.items;
-    Ok(found.into_iter().map(Shown::of).collect())
+    let there = found.into_iter().filter(|it| !it.is_gone);
+    Ok(there.take(RECENT).map(Shown::of).collect())
 }
 
 async fn rehydrate(site: Site, mut call: Call) -> Result<Response> {

@@ -8,13 +8,14 @@ use serde::Deserialize;
 use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
+use crate::api::arrival::ArrivalRequest;
 use crate::api::channels::{
     ChannelView, HeardView, HeldRequest, HistoryQuery, MemberRequest, MemberView, MessageView,
     PostRequest, ReadRequest, SeatRequest,
 };
 use crate::base::Result;
 use crate::flows::Site;
-use crate::flows::channels::{self, Act, Candidates, Change, Outcome};
+use crate::flows::channels::{self, Act, Arrival, Candidates, Change, Outcome};
 use crate::http::markdown::{Html, mark_mentions};
 use crate::http::pages::Frame;
 use crate::http::pages::channels::{Sent, manage, state};
@@ -45,6 +46,8 @@ struct ChannelPage {
     may_manage: bool,
     /// What a finished conversation came to.
     outcomes: Vec<Outcome>,
+    /// The message that is replied to.
+    reply: Option<i64>,
 }
 
 /// A message as the page shows it.
@@ -53,6 +56,8 @@ struct Line {
     at: At,
     html: Html,
     heard: Option<String>,
+    /// The agents that may not have received it, for who may decide about that.
+    unsure: Vec<String>,
     /// The answer that is held, for who may decide about it.
     held: Option<Html>,
     /// Whether what is new to whoever asks begins with it.
@@ -204,9 +209,16 @@ fn heard(all: &[HeardView], is_newest: bool) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join(" · "))
 }
 
+/// Returns the agents that may not have received a message.
+fn unsure(all: &[HeardView]) -> Vec<String> {
+    let unsure = all.iter().filter(|it| it.state == "unconfirmed");
+    unsure.map(|it| it.agent.clone()).collect()
+}
+
 #[derive(Default, Deserialize)]
 struct Asked {
     before: Option<i64>,
+    reply: Option<i64>,
 }
 
 pub(in crate::http::pages) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
@@ -216,6 +228,12 @@ pub(in crate::http::pages) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
         post("/channels/{slug}/messages", site, say),
         post("/channels/{slug}/messages/{sequence}/again", site, again),
         post("/channels/{slug}/messages/{sequence}/held", site, held),
+        post("/channels/{slug}/messages/{sequence}/resend", site, async |site, call| {
+            arrival(site, call, Arrival::Resend).await
+        }),
+        post("/channels/{slug}/messages/{sequence}/settle", site, async |site, call| {
+            arrival(site, call, Arrival::Settle).await
+        }),
         post("/channels/{slug}/read", site, read),
         post("/channels/{slug}/members", site, add),
         post("/channels/{slug}/members/{handle}/remove", site, async |site, call| {
@@ -280,7 +298,8 @@ async fn show(site: Site, call: Call) -> Result<Response> {
     let is_chair =
         |it: &MemberView| it.is_chair && channel.me.as_deref() == Some(it.handle.as_str());
     let may_manage = caller.may_administer().is_ok() || channel.members.iter().any(is_chair);
-    let mut held = match may_manage || channel.me.is_some() {
+    let may_decide = may_manage || channel.me.is_some();
+    let mut held = match may_decide {
         true => held_answers(&site, &caller, (&slug, &found)).await?,
         false => BTreeMap::new(),
     };
@@ -291,6 +310,7 @@ async fn show(site: Site, call: Call) -> Result<Response> {
             html: mark_mentions(&html, &handles),
             heard: heard(&message.heard, is_latest && Some(at) == newest),
             at: At(message.created_at),
+            unsure: if may_decide { unsure(&message.heard) } else { Vec::new() },
             held: held.remove(&message.sequence),
             is_first_new: Some(message.sequence) == first_new && message.sequence > 1,
             message,
@@ -321,6 +341,7 @@ async fn show(site: Site, call: Call) -> Result<Response> {
         is_latest,
         may_manage,
         outcomes,
+        reply: asked.reply.filter(|it| *it > 0),
     })
 }
 
@@ -350,7 +371,10 @@ async fn say(site: Site, mut call: Call) -> Result<Response> {
     let slug = call.text_param("slug")?.to_owned();
     let attachments = sent.field("attachments").lines().filter(|line| !line.is_empty());
     let attachments = attachments.map(form::number).collect::<Result<_>>()?;
-    let request = PostRequest { body: body.clone(), attachments, ..PostRequest::default() };
+    let in_reply_to = form::optional(sent.field("in_reply_to"));
+    let in_reply_to = in_reply_to.as_deref().map(form::number).transpose()?;
+    let request =
+        PostRequest { body: body.clone(), in_reply_to, attachments, ..PostRequest::default() };
     let posted = channels::post(&site, &call.caller()?, &slug, request, Some(key)).await;
     let to =
         |it: crate::api::channels::Posted| format!("/channels/{}#m{}", it.channel, it.sequence);
@@ -374,6 +398,13 @@ async fn held(site: Site, mut call: Call) -> Result<Response> {
     let sent: HeldRequest = call.form(FORM_BYTES_MAX).await?;
     let place = (call.text_param("slug")?, call.text_param("sequence")?);
     back(channels::decide(&site, &call.caller()?, place, sent.decision).await, &call)
+}
+
+async fn arrival(site: Site, mut call: Call, decision: Arrival) -> Result<Response> {
+    let sent: ArrivalRequest = call.form(FORM_BYTES_MAX).await?;
+    let place = (call.text_param("slug")?, call.text_param("sequence")?);
+    let what = (sent.to.as_str(), decision);
+    back(channels::arrival(&site, &call.caller()?, place, what).await, &call)
 }
 
 /// Returns the answers that are held and may be read by whoever asks, by the lines that tell of

@@ -371,8 +371,9 @@ impl Writer<'_> {
         let mut shown = String::new();
         let named = tag.value("id").or(if tag.name == "a" { tag.value("name") } else { None });
         if let Some(name) = named.map(slug).filter(|it| !it.is_empty()) {
-            let id = self.unique(name);
-            let _ = write!(shown, " id=\"{id}\"");
+            if let Some(id) = self.unique(name) {
+                let _ = write!(shown, " id=\"{id}\"");
+            }
         }
         push_alignment(&mut shown, tag);
         match tag.name {

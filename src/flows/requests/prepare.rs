@@ -58,7 +58,7 @@ pub fn hooks(works: &Works) -> Hooks {
             assistant::settle_job(tx, &at_end, job)?;
             mail::settle_job(tx, &at_end, job)
         }),
-        ended: Arc::new(|_| {}),
+        quiet: assistant::quiet(works),
         parked: Arc::new(move |tx, job| approvals::resume::parked(tx, &at_park, job)),
         heard: Arc::new(move |tx, job, fact| match &job.agent {
             Some(_) => agents::heard(tx, &as_heard, job, fact),

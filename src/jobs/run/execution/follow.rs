@@ -86,7 +86,7 @@ pub(super) async fn follow(
             Some(GuardEvent::Started { .. }) => started((inner, job), outside, stop).await,
             Some(GuardEvent::AgentExited { .. } | GuardEvent::Ending { .. }) => {
                 ending.get_or_insert_with(Instant::now);
-                if !is_fenced {
+                if !is_fenced && !fault::is_off("fence_first") {
                     is_fenced = true;
                     fencing.set(fence(inner, job).fuse());
                 }

@@ -45,6 +45,8 @@ pub(super) use phase::folders;
 
 /// How long to wait before a settlement that failed (a full disk) is tried again.
 const SETTLE_RETRY: Duration = Duration::from_secs(2);
+/// How often a held settlement of a test looks whether it may go on.
+const HOLD_PAUSE: Duration = Duration::from_millis(10);
 /// How long the last look at the repository may take once the server stops.
 const LAST_LOOK: Duration = Duration::from_millis(500);
 
@@ -433,7 +435,11 @@ pub(super) async fn settle_until_done(
     outcome: Outcome,
     stop: &CancellationToken,
 ) {
+    (inner.setup.hooks.quiet)(job.id.clone()).await;
     fault::crash_point("before_settle");
+    while fault::holds("before_settle") {
+        tokio::time::sleep(HOLD_PAUSE).await;
+    }
     loop {
         match settle_once(inner, generation, job, &outcome).await {
             Ok(settled) => {
@@ -469,11 +475,7 @@ pub(super) async fn settle_once(
     let hooks = inner.setup.hooks.clone();
     let lanes = inner.setup.generations.current().capacities().clone();
     let settle = move |tx: &Tx<'_>| settle::settle(tx, &id, &outcome, produces, &hooks, &lanes);
-    let settled = inner.setup.store.write(settle).await?;
-    if settled.status.is_final() {
-        (inner.setup.hooks.ended)(&settled);
-    }
-    Ok(settled)
+    inner.setup.store.write(settle).await
 }
 
 pub(super) fn log_end(job: &Job) {

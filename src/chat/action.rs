@@ -134,8 +134,8 @@ pub fn file(prompt: &str, (about, requires_confirmation, max_steps): (&str, bool
     }
 }
 
-/// Fills in a prompt's placeholders, with dates of the time's zone. Returns the parts between which the id of
-/// the run belongs.
+/// Fills in a prompt's placeholders, with dates of the time's zone. Returns the parts between which
+/// the id of the run belongs.
 ///
 /// # Errors
 /// `invalid` with code `bad_action` for an unknown placeholder.

@@ -100,8 +100,8 @@ fn shown(path: &VaultPath, image: &Image) -> Result<VaultText> {
     Ok(VaultText { path: path.to_string(), text, digest: image.digest() })
 }
 
-/// Replaces, adds or removes such a text, or gives an action another name. The assistant obeys these, so this takes the same right
-/// as allowing the assistant to change them.
+/// Replaces, adds or removes such a text, or gives an action another name. The assistant obeys
+/// these, so this takes the same right as allowing the assistant to change them.
 ///
 /// # Errors
 /// As [`text`]; `forbidden` without the right to decide; `conflict`: `prompt_changed`,

@@ -45,8 +45,6 @@ pub(super) use phase::folders;
 
 /// How long to wait before a settlement that failed (a full disk) is tried again.
 const SETTLE_RETRY: Duration = Duration::from_secs(2);
-/// How often a held settlement of a test looks whether it may go on.
-const HOLD_PAUSE: Duration = Duration::from_millis(10);
 /// How long the last look at the repository may take once the server stops.
 const LAST_LOOK: Duration = Duration::from_millis(500);
 
@@ -438,7 +436,7 @@ pub(super) async fn settle_until_done(
     (inner.setup.hooks.quiet)(job.id.clone()).await;
     fault::crash_point("before_settle");
     while fault::holds("before_settle") {
-        tokio::time::sleep(HOLD_PAUSE).await;
+        tokio::time::sleep(Duration::from_millis(10)).await;
     }
     loop {
         match settle_once(inner, generation, job, &outcome).await {

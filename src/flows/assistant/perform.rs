@@ -7,6 +7,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::runtime::Handle;
+
 use crate::approvals;
 use crate::base::{Error, JobId, Result, fault};
 use crate::chat::{self, CallState, Home, ToolCall};
@@ -72,15 +74,15 @@ pub(super) async fn make(
         Place::Vault | Place::Site if !fault::is_off("tracked") => {
             // Counted before it starts: no settlement can come in between.
             let tracked = site.chat.calls().begin(&asked.run.job_id);
-            let (site, asked) = (site.clone(), asked.clone());
-            let work = tokio::spawn(async move {
+            let (handle, site, asked) = (Handle::current(), site.clone(), asked.clone());
+            on_disk(move || {
                 // Kept open, so that its result comes before the end of the answer.
                 let line = site.chat.line(&asked.run.job_id);
-                let made = carry_out(&site, &asked, call, deed).await;
+                let made = handle.block_on(carry_out(&site, &asked, call, deed));
                 drop((line, tracked));
                 made
-            });
-            work.await.map_err(|cause| Error::internal("a call ended badly").source(cause))?
+            })
+            .await
         }
         // Whoever waits for another server leaves it when the run ends.
         _ => carry_out(site, asked, call, deed).await,

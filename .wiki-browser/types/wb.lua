@@ -810,6 +810,7 @@
 ---@field tools? table<string, string|wb.Secret> Its tools, each with `allow` or `ask`; all tools by default (those of LinkedIn only with `linkedin`), none with `{}`.
 ---@field web_hosts? string[] Hosts whose pages `web_fetch` reads without a question; each by its whole name.
 ---@field linkedin? wb.AssistantFields.Linkedin The site's LinkedIn app, with which each person connects their own account.
+---@field zone? string Time zone of the dates that it is told and that actions have. Default: `local`.
 ---@field claude_api? boolean Whether `/api/claude` exists, for clients that know only that interface.
 ---@field vaults? string Parent folder of the vaults, one per person, which the assistant works on; `vaults` in the data folder by default.
 ---@field vault_of? table<string, string|wb.Secret> Existing folders to use as vaults, by person.

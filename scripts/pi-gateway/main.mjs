@@ -19,7 +19,7 @@ const { getOAuthProvider } = await import("@earendil-works/pi-ai/oauth");
 
 const PROVIDERS = ["openai-codex", "github-copilot"];
 const SOCKET = "gateway.sock";
-const BODY_BYTES_MAX = 32 * 1024 * 1024;
+const BODY_BYTES_MAX = 64 * 1024 * 1024;
 const LOGIN_MS = 15 * 60_000;
 const LOGIN_BEGIN_MS = 20_000;
 const LOGINS_MAX = 200;
@@ -265,10 +265,19 @@ function contextOf({ system, messages, tools, provider, model: name }, model) {
       const of = { toolCallId: result.id, toolName: names.get(result.id) ?? "tool" };
       told.push({ role: "toolResult", ...of, content, isError: !result.ok, timestamp: Date.now() });
     }
-    const content = blocks.filter((it) => it.text).map(({ text }) => ({ type: "text", text }));
+    const content = blocks.filter((it) => it.text || it.image).map((it) => partOf(it, model));
     if (content.length > 0) told.push({ role: "user", content, timestamp: Date.now() });
   }
   return { systemPrompt: system, messages: told, tools };
+}
+
+function partOf({ text, image }, model) {
+  if (!image) return { type: "text", text };
+  // The list of models says what each one takes.
+  if (model.input && !model.input.includes("image")) {
+    return { type: "text", text: "(an image, which this model cannot see)" };
+  }
+  return { type: "image", data: image.data, mimeType: image.type };
 }
 
 /** Says in one word why a provider does not answer. */

@@ -131,6 +131,8 @@ pub struct RunView {
     pub error: Option<RunError>,
     /// The number of its last item so far.
     pub last_seq: u64,
+    /// What it says so far, in Markdown.
+    pub text: String,
     /// The file of the vault in which it is recorded, once it is written.
     pub artefact: Option<String>,
     /// When it was asked for.

@@ -129,6 +129,9 @@ pub struct TextRequest {
     pub text: Option<String>,
     /// The digest of the content that it replaces; `none` for a new file.
     pub digest: String,
+    /// Another path, for an action that gets another name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub to: Option<String>,
 }
 
 /// An action of a person.

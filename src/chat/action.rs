@@ -3,10 +3,10 @@
 //! **Invariant:** an invalid file cannot run: losing a confirmation to a typo is worse than a
 //! refusal.
 
-use jiff::ToSpan as _;
+use jiff::{ToSpan as _, Zoned};
 use unicode_normalization::{UnicodeNormalization as _, char::is_combining_mark};
 
-use crate::base::{Error, Millis, Result, digest_hex, split_front_matter};
+use crate::base::{Error, Result, digest_hex, split_front_matter};
 
 /// Highest `max_steps` of an action.
 const STEPS_MAX: u32 = 500;
@@ -134,15 +134,12 @@ pub fn file(prompt: &str, (about, requires_confirmation, max_steps): (&str, bool
     }
 }
 
-/// Fills in a prompt's placeholders, with dates in UTC. Returns the parts between which the id of
-/// the run belongs.
+/// Fills in a prompt's placeholders, with dates of the time's zone. Returns the parts between which
+/// the id of the run belongs.
 ///
 /// # Errors
 /// `invalid` with code `bad_action` for an unknown placeholder.
-pub fn prompt_for(action: &Action, person: &str, now: Millis) -> Result<Vec<String>> {
-    let at = jiff::Timestamp::from_millisecond(now.0)
-        .map_err(|cause| Error::internal("the clock is outside of all years").source(cause))?;
-    let at = at.to_zoned(jiff::tz::TimeZone::UTC);
+pub fn prompt_for(action: &Action, person: &str, at: &Zoned) -> Result<Vec<String>> {
     let yesterday = at.checked_sub(1.day()).unwrap_or_else(|_| at.clone());
     fill(&action.prompt, |name| match name {
         "date" => Some(at.strftime("%Y-%m-%d").to_string()),
@@ -193,13 +190,16 @@ mod tests {
         assert_eq!(action.about.as_deref(), Some("Yesterday's links"));
         assert_eq!((action.requires_confirmation, action.max_steps), (true, Some(3)));
         // 2026-03-01 00:30 UTC, a Sunday.
-        let now = Millis(1_772_325_000_000);
-        let filled = prompt_for(&action, "{{date}}", now).unwrap();
+        let now = jiff::Timestamp::from_second(1_772_325_000).unwrap();
+        let utc = now.to_zoned(jiff::tz::TimeZone::UTC);
+        let filled = prompt_for(&action, "{{date}}", &utc).unwrap();
         assert_eq!(filled, ["Collect the links of 2026-02-28 for {{date}}."]);
         let all = read("{{date}} {{time}} {{weekday}}").unwrap();
-        assert_eq!(prompt_for(&all, "", now).unwrap(), ["2026-03-01 00:30 Sunday"]);
+        assert_eq!(prompt_for(&all, "", &utc).unwrap(), ["2026-03-01 00:30 Sunday"]);
+        let west = now.to_zoned(jiff::tz::TimeZone::fixed(jiff::tz::offset(-5)));
+        assert_eq!(prompt_for(&all, "", &west).unwrap(), ["2026-02-28 19:30 Saturday"]);
         let named = read("as {{run_id}}.md for {{person}}").unwrap();
-        let parts = prompt_for(&named, "{{run_id}}", now).unwrap();
+        let parts = prompt_for(&named, "{{run_id}}", &utc).unwrap();
         assert_eq!(parts, ["as ", ".md for {{run_id}}"], "a name is no field");
         for (text, why) in [
             ("---\nrequires_confirmaton: true\n---\nx", "`requires_confirmaton` is no field"),

@@ -31,7 +31,7 @@ pub fn server_file(wb_agent: &str, call_ms: u64) -> Value {
 pub fn arguments(
     system_file: &str,
     tools: Option<(&str, &[&str])>,
-    resume: Option<&str>,
+    (resume, cost_usd): (Option<&str>, Option<f64>),
 ) -> Vec<String> {
     let fixed = [
         "-p",
@@ -54,6 +54,10 @@ pub fn arguments(
         let names: Vec<String> = names.iter().map(|it| format!("{TOOL_PREFIX}{it}")).collect();
         arguments.extend(["--mcp-config", server_file, "--allowedTools"].map(str::to_owned));
         arguments.push(names.join(","));
+    }
+    // It looks at its cost after each request.
+    if let Some(most) = cost_usd {
+        arguments.extend(["--max-budget-usd".to_owned(), most.to_string()]);
     }
     if let Some(session) = resume {
         arguments.extend(["--resume", session].map(str::to_owned));
@@ -252,6 +256,11 @@ impl ClaudeReader {
         if object["is_error"] != true || self.is_over {
             return Ok(());
         }
+        if object["subtype"] == "error_max_budget_usd" {
+            let cost = object["total_cost_usd"].as_f64().unwrap_or_default();
+            let message = format!("the answer has cost ${cost:.2}, which is all it may");
+            return self.fault("limit_money", &message);
+        }
         let text = object["result"].as_str().or_else(|| object["errors"][0].as_str());
         if text.is_some_and(|it| it.starts_with(NOTE)) {
             // It was ended from outside, which knows the reason.
@@ -427,6 +436,18 @@ mod tests {
             assert_eq!(goes_on, is_right, "{tools}");
             assert_eq!(items[0].contains("bad_answer"), !is_right, "{items:?}");
         }
+    }
+
+    #[test]
+    fn an_answer_that_costs_too_much_ends_by_its_limit() {
+        let line = r#"{"type":"result","subtype":"error_max_budget_usd","is_error":true,
+            "errors":["Reached maximum budget ($0.06)"],"total_cost_usd":0.1}"#
+            .replace('\n', "");
+        let (items, goes_on) = read(&line, 100);
+        assert!(!goes_on && items[1].contains("\"code\":\"limit_money\""), "{items:?}");
+        assert!(items[1].contains("has cost $0.10"), "{items:?}");
+        let arguments = arguments("system.md", None, (None, Some(0.5)));
+        assert!(arguments.ends_with(&["--max-budget-usd", "0.5"].map(str::to_owned)));
     }
 
     #[test]

@@ -9,7 +9,7 @@ use serde_json::Value;
 use tokio::sync::watch;
 
 use crate::base::{JobId, Result};
-use crate::chat::{Item, Scribe};
+use crate::chat::{Item, Scribe, Tracker};
 
 /// A handle to all readers and writers of answers; clones share it.
 #[derive(Clone, Debug, Default)]
@@ -19,6 +19,7 @@ pub struct Hub(Arc<Inner>);
 struct Inner {
     readers: Mutex<HashMap<JobId, watch::Sender<u64>>>,
     lines: Mutex<HashMap<JobId, Weak<Line>>>,
+    calls: Tracker,
 }
 
 /// A call announced by a runtime.
@@ -85,6 +86,11 @@ impl Hub {
     pub fn line(&self, run: &JobId) -> Option<Arc<Line>> {
         let lines = self.0.lines.lock().unwrap_or_else(PoisonError::into_inner);
         lines.get(run).and_then(Weak::upgrade)
+    }
+
+    /// Returns the tool calls in progress.
+    pub fn calls(&self) -> &Tracker {
+        &self.0.calls
     }
 
     /// Returns a waker for a reader of a run.

@@ -24,6 +24,7 @@ mod session;
 mod setting;
 #[cfg(test)]
 mod tests;
+mod tracker;
 mod upload;
 
 pub use call::{
@@ -59,7 +60,7 @@ pub use session::{
     list as list_sessions, note_answer, note_call, note_question, remove,
 };
 pub use setting::{Setting, forget_ref, keep_ref, keep_setting, ref_of, setting_of};
-
+pub use tracker::{Tracked, Tracker};
 pub use upload::{
     ATTACHMENTS_MAX, Attachment, IMAGE_BYTES_MAX, IMAGES_MAX, insert as add_upload, kind_of,
     old as old_uploads, path_for as upload_path, take as take_upload, type_of,

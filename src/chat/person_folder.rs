@@ -156,6 +156,19 @@ impl Home {
         Ok(path)
     }
 
+    /// Returns the conversations and the calls of which there are files.
+    ///
+    /// # Errors
+    /// `unavailable` if a folder cannot be read.
+    pub fn files(&self) -> Result<(Vec<ChatId>, Vec<CallId>)> {
+        let names = |folder: &str| match JobFolder::open(&self.path.join(folder))? {
+            Some(_) => Root::open(&self.path.join(folder))?.names(Utf8Path::new("."), ENTRIES_MAX),
+            None => Ok(Default::default()),
+        };
+        let sessions = names("claude-cwd")?.iter().filter_map(|it| it.parse().ok()).collect();
+        Ok((sessions, names(KEPT)?.iter().filter_map(|it| it.parse().ok()).collect()))
+    }
+
     /// Returns whether Claude Code still has a session of a conversation.
     pub fn has_claude_session(&self, session: &ChatId, reference: &str) -> bool {
         self.claude_project(session).join(format!("{reference}.jsonl")).is_file()
@@ -167,7 +180,8 @@ impl Home {
     /// `unavailable` if something cannot be removed.
     pub fn forget_conversation(&self, session: &ChatId) -> Result<()> {
         let project = self.claude_project(session);
-        let own = [self.path.join("claude-cwd").join(session.as_str()), project];
+        // The one that the other is found by goes last.
+        let own = [project, self.path.join("claude-cwd").join(session.as_str())];
         for path in own.iter().filter(|it| it.exists()) {
             if let (Some(folder), Some(name)) = (path.parent(), path.file_name()) {
                 remove_some(folder, name, ENTRIES_MAX)?;

@@ -1,16 +1,21 @@
 //! Reads an answer's stream back from its file.
 
 use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{Read as _, Seek as _, SeekFrom};
+use std::os::unix::fs::FileExt as _;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use serde_json::Value;
 
-use crate::base::Result;
+use crate::base::{Context, ErrorKind, Result};
 use crate::chat::STREAM_FILE;
 use crate::process::JobFolder;
 
 /// Largest stream of an answer, including room for its ending.
 pub(super) const STREAM_BYTES_MAX: u64 = 16 * 1024 * 1024;
+/// How much is read at first.
+const FIRST_BYTES: usize = 4 * 1024;
 /// Most bytes read at once.
 const CHUNK_BYTES_MAX: u64 = 256 * 1024;
 
@@ -18,6 +23,8 @@ const CHUNK_BYTES_MAX: u64 = 256 * 1024;
 #[derive(Debug)]
 pub struct Tail {
     dir: Utf8PathBuf,
+    /// The file, once it was there.
+    file: Option<File>,
     offset: u64,
     /// Lines up to this number are skipped.
     after: u64,
@@ -35,7 +42,14 @@ impl Tail {
 
     /// Returns one that skips the lines up to a number.
     pub fn after(dir: &Utf8Path, seq: u64) -> Tail {
-        Tail { dir: dir.to_owned(), offset: 0, after: seq, last_seq: 0, is_drained: false }
+        Tail {
+            dir: dir.to_owned(),
+            file: None,
+            offset: 0,
+            after: seq,
+            last_seq: 0,
+            is_drained: false,
+        }
     }
 
     /// Returns complete new lines, up to a few hundred KiB; none if there are none, or no file. A
@@ -45,12 +59,15 @@ impl Tail {
     /// `unavailable` if the file cannot be read.
     pub fn read(&mut self) -> Result<Vec<(u64, String)>> {
         self.is_drained = true;
-        let Some(folder) = JobFolder::open(&self.dir)? else { return Ok(Vec::new()) };
+        if self.file.is_none() {
+            let Some(folder) = JobFolder::open(&self.dir)? else { return Ok(Vec::new()) };
+            self.file = folder.reader(STREAM_FILE)?;
+        }
+        let Some(file) = &self.file else { return Ok(Vec::new()) };
         let mut want = CHUNK_BYTES_MAX;
         loop {
-            let Some(bytes) = folder.read_from(STREAM_FILE, self.offset, want)? else {
-                return Ok(Vec::new());
-            };
+            let failed = || format!("cannot read {STREAM_FILE} in {}", self.dir);
+            let bytes = part(file, self.offset, want).context(ErrorKind::Unavailable, failed)?;
             let Some(end) = bytes.iter().rposition(|it| *it == b'\n') else {
                 // One line is longer than a chunk.
                 if bytes.len() as u64 == want && want < STREAM_BYTES_MAX {
@@ -79,6 +96,19 @@ impl Tail {
     pub(super) fn offset(&self) -> u64 {
         self.offset
     }
+}
+
+/// Reads a part of a file. A token is short, and is read at once.
+fn part(file: &File, offset: u64, bytes_max: u64) -> std::io::Result<Vec<u8>> {
+    let mut bytes = vec![0; FIRST_BYTES.min(bytes_max as usize)];
+    let count = file.read_at(&mut bytes, offset)?;
+    bytes.truncate(count);
+    if count == FIRST_BYTES {
+        let mut rest = file;
+        rest.seek(SeekFrom::Start(offset + count as u64))?;
+        rest.take(bytes_max - count as u64).read_to_end(&mut bytes)?;
+    }
+    Ok(bytes)
 }
 
 /// Returns the number of an item from its line. A line begins with its type and its number, so only

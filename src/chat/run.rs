@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use rusqlite::{Connection, OptionalExtension as _, Row, named_params};
 use serde::{Deserialize, Serialize};
 
-use crate::base::{ChatId, ChatMessageId, Error, JobId, Millis, PersonId, Result};
+use crate::base::{ChatId, ChatMessageId, Error, JobId, Millis, PersonId, Result, fault};
 use crate::chat::message::{self, Message, Role};
 use crate::store::Tx;
 
@@ -244,7 +244,10 @@ pub fn insert(
 /// `not_found` with code `no_run`, also for another person's.
 pub fn find(connection: &Connection, person: &PersonId, id: &JobId) -> Result<Run> {
     let params = named_params! {":id": id, ":person": person};
-    let found = connection.prepare_cached(FIND)?.query_row(params, Run::from_row).optional()?;
+    let found = match fault::is_off("own_rows") {
+        true => by_job(connection, id)?,
+        false => connection.prepare_cached(FIND)?.query_row(params, Run::from_row).optional()?,
+    };
     found.ok_or_else(|| Error::not_found(format!("no run {id}")).code("no_run"))
 }
 

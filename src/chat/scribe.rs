@@ -118,6 +118,9 @@ impl Scribe {
             return Err(Error::unavailable(format!("cannot write {STREAM_FILE}")));
         }
         let failed = || format!("cannot write {STREAM_FILE} of {}", self.run);
+        if fault::is_off("scribe_order") {
+            self.hub.poke(&self.run);
+        }
         self.file.write_all(line.as_bytes()).context(ErrorKind::Unavailable, failed)?;
         self.seq += 1;
         self.bytes += line.len() as u64;
@@ -180,6 +183,23 @@ mod tests {
             .collect();
         assert_eq!(numbers, [1, 2, 3, 4, 5, 6]);
         assert_eq!(found.last_seq, 6);
+    }
+
+    /// Fails with `WB_WITHOUT=scribe_order`.
+    #[test]
+    fn what_cannot_be_written_wakes_nobody() {
+        let folder = tempfile::tempdir().unwrap();
+        let answer = answer(Utf8Path::from_path(folder.path()).unwrap());
+        let mut scribe = open(&answer);
+        let mut reader = scribe.hub.follow(&answer.run);
+        scribe.push(text(1, "a")).unwrap();
+        assert!(reader.has_changed().unwrap());
+        reader.mark_unchanged();
+        // As on a full disk: the file takes nothing.
+        scribe.file = File::open(answer.dir.join(STREAM_FILE)).unwrap();
+        scribe.push(text(1, "b")).unwrap_err();
+        assert!(!reader.has_changed().unwrap());
+        assert_eq!(sum(&answer.dir).unwrap().unwrap().texts[&1], "a");
     }
 
     #[test]

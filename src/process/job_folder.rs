@@ -130,6 +130,14 @@ impl JobFolder {
         Ok(Some(bytes))
     }
 
+    /// Opens a regular file to read it; `None` if it does not exist.
+    ///
+    /// # Errors
+    /// `unavailable` if it cannot be opened or is not a regular file.
+    pub fn reader(&self, name: &str) -> Result<Option<File>> {
+        self.regular(name)
+    }
+
     /// Opens a regular file (mode 0600) to append to it.
     ///
     /// # Errors

@@ -13,7 +13,7 @@ const FENCED: &[(&str, &str, &str)] = &[
     ("/api/topics/{id}/proposals", "src/flows/proposals/submit.rs", "propose"),
     ("/api/agent/jobs/{id}/result", "src/flows/jobs/mod.rs", "finish"),
     ("/api/agent/jobs/{id}/verdict", "src/flows/instances/verdict.rs", "give"),
-    ("/api/agent/tools/execute", "src/flows/assistant/calls.rs", "start"),
+    ("/api/agent/tools/execute", "src/flows/assistant/perform.rs", "start"),
     ("/api/agent/inbox", "src/flows/mail/pull.rs", "pull"),
     ("/api/messages", "src/flows/mail/send.rs", "send"),
     ("/api/handoffs", "src/flows/agents/handover.rs", "write"),

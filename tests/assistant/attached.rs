@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::gateway::{sign_in, subscribed};
 use super::tools::vault;
 use super::{ask, assistant, history, keyed, person};
 use crate::support::{Answer, Bench, Call, until};
@@ -91,6 +92,22 @@ fn files_go_with_a_question_once_and_by_their_person() {
     let server = bench.serve();
     until("old uploads are gone", || !at(2).exists() && !at(3).exists());
     assert!(at(0).exists() && at(1).exists());
+    server.stop();
+}
+
+/// The gateway gets images in the form of its package.
+#[test]
+fn a_subscription_is_shown_images() {
+    let bench = Bench::new();
+    let model = subscribed(&bench, "");
+    let server = bench.serve();
+    sign_in(&bench);
+    let path = upload(&bench, "a.png", PNG)["path"].clone();
+    ask(&bench, json!({"message": "hello", "attachments": [path]}));
+    let content = model.asked().last().unwrap()["messages"][0]["content"].clone();
+    let image = content.as_array().unwrap().iter().find(|it| it["type"] == "image").unwrap();
+    assert_eq!(image["mimeType"], "image/png");
+    assert!(image["data"].as_str().unwrap().starts_with("iVBORw0KGgoAAAANSUhEUg"), "{image}");
     server.stop();
 }
 

@@ -48,6 +48,7 @@ fn a_run_that_takes_too_long_ends_by_its_time() {
     server.stop();
 }
 
+/// Fails with `WB_WITHOUT=session_lane`.
 #[test]
 fn a_person_stops_an_answer_and_keeps_what_was_said() {
     let bench = Bench::new();

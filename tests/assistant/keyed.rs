@@ -440,6 +440,7 @@ fn a_server_that_stops_leaves_the_provider() {
     server.stop();
 }
 
+/// Fails with `WB_WITHOUT=own_rows`.
 #[test]
 fn another_person_sees_nothing_of_it() {
     let bench = Bench::new();

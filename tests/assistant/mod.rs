@@ -11,6 +11,7 @@ mod fallback;
 mod gateway;
 mod keyed;
 mod linkedin;
+mod order;
 mod page;
 mod private;
 mod records;
@@ -95,6 +96,9 @@ case $last in
     while [ ! -e "$OUT/go" ]; do sleep 0.05; done
     say 'whole'; finish ;;
   silent) begin; say 'so far'; while :; do sleep 0.2; done ;;
+  stubborn)
+    trap 'use toolu_1 write_file "{\"path\":\"late.md\",\"content\":\"x\"}"; cut' INT TERM
+    begin; say 'so far'; while :; do sleep 0.1; done ;;
   noisy) begin; while :; do say 'word '; sleep 0.05; done ;;
   nothing) result false '' ;;
   refused|'not signed in') fail 'Not logged in \u00b7 Please run /login' ;;

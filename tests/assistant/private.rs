@@ -147,3 +147,26 @@ fn no_route_tells_anybody_else_of_an_answer() {
     assert_eq!(bench.send(&asked.token(&bea)).refusal(), (404, "no_kind"));
     server.stop();
 }
+
+/// A client that acts for several people names the one it means: a wrong credential is refused.
+#[test]
+fn a_request_that_names_somebody_else_is_refused() {
+    let bench = Bench::new();
+    assistant(&bench, "");
+    let server = bench.serve();
+    let bea = super::person(&bench, "bea");
+    let me = bench.get("/api/me").ok();
+    let ask = |name: &str, token: &str| {
+        let call = Call::post("/api/agent/chat", json!({"message": "hello"}));
+        bench.send(&call.header("X-Notes-Person", name).token(token))
+    };
+    for (name, token) in [("bea", &bench.operator()), ("ada", &bea), ("", &bea), ("bea, ada", &bea)]
+    {
+        assert_eq!(ask(name, token).refusal(), (403, "person_mismatch"), "{name}");
+    }
+    assert_eq!(bench.get("/api/agent/sessions").ok()["items"], json!([]));
+    ask("bea", &bea).ok();
+    ask(me["person"]["name"].as_str().unwrap(), &bench.operator()).ok();
+    ask(me["person"]["id"].as_str().unwrap(), &bench.operator()).ok();
+    server.stop();
+}

@@ -280,3 +280,78 @@ fn a_vault_that_cannot_be_read_is_said_on_the_page_and_modes_can_still_be_chosen
     assert_eq!(config(&bench)["tools"], json!([]));
     server.stop();
 }
+
+/// An action gets another name where it is edited; what it says may change with it.
+#[test]
+fn an_action_gets_another_name() {
+    let bench = Bench::new();
+    assistant(&bench, "");
+    let server = bench.serve();
+    let write = |body: Value| bench.post("/api/agent/vault/text", body);
+    let at = |name: &str| format!("agent/actions/{name}.prompt.md");
+    let new = |name: &str| json!({"path": at(name), "text": "Look.", "digest": "none"});
+    let digest = write(new("One")).ok()["digest"].clone();
+    write(new("Two")).ok();
+    let rename = |to: &str, text: Value, digest: &Value| {
+        write(json!({"path": at("One"), "to": to, "text": text, "digest": digest}))
+    };
+    for (to, text, of, refusal) in [
+        (at("Two"), json!("x"), &digest, (409, "action_exists")),
+        (at("TWO!"), json!("x"), &digest, (409, "action_exists")),
+        (at("Three"), json!("x"), &json!("none"), (400, "bad_path")),
+        (at("Three"), json!("x"), &json!("other"), (409, "action_changed")),
+        (at("Three"), json!(null), &digest, (400, "bad_path")),
+        ("agents.md".to_owned(), json!("x"), &digest, (400, "bad_path")),
+        ("notes/Three.md".to_owned(), json!("x"), &digest, (400, "bad_path")),
+        ("agent/actions/../../x.md".to_owned(), json!("x"), &digest, (400, "bad_path")),
+    ] {
+        assert_eq!(rename(&to, text, of).refusal(), refusal, "{to}");
+    }
+    let names = || -> Vec<Value> {
+        let listed = bench.get("/api/agent/actions").ok();
+        listed["items"].as_array().unwrap().iter().map(|it| it["label"].clone()).collect()
+    };
+    assert_eq!(names(), ["One", "Two"]);
+    assert_eq!(text(&bench, &at("One"))["text"], "Look.", "what is refused changes nothing");
+    // Only its case, and its text.
+    let renamed = rename(&at("ONE"), json!("Look again."), &digest).ok();
+    assert_eq!((&renamed["path"], &renamed["text"]), (&json!(at("ONE")), &json!("Look again.")));
+    let prompt = rename_on_page(&bench, &at("ONE"), renamed["digest"].as_str().unwrap());
+    assert_eq!(prompt["text"], "Look here.\n");
+    assert_eq!(names(), ["Three", "Two"]);
+    server.stop();
+}
+
+fn rename_on_page(bench: &Bench, path: &str, digest: &str) -> Value {
+    let fields = [("path", path), ("digest", digest), ("prompt", "Look here.")];
+    let page = "/assistant/settings/action";
+    let (status, said) = form(bench, page, &[&fields[..], &[("name", "Two")]].concat());
+    assert!(status == 409 && said.contains("you have the action Two already"), "{said}");
+    assert!(said.contains("value=\"Two\""), "what was typed stays: {said}");
+    assert_eq!(form(bench, page, &[&fields[..], &[("name", "Three")]].concat()).0, 303);
+    text(bench, "agent/actions/Three.prompt.md")
+}
+
+/// Dates are those of the assistant's time zone.
+#[test]
+fn today_is_where_the_assistant_is() {
+    let bench = Bench::new();
+    // Whatever the time is, one of them has another date.
+    for (zone, hours) in [("Pacific/Kiritimati", 14), ("Pacific/Niue", -11)] {
+        assistant(&bench, &format!("zone = \"{zone}\","));
+        let server = bench.serve();
+        let day = || {
+            let now = jiff::Timestamp::now().to_zoned(jiff::tz::TimeZone::UTC);
+            (now + jiff::ToSpan::hours(hours)).strftime("%A, %Y-%m-%d").to_string()
+        };
+        let before = day();
+        let items = ask(&bench, json!({"message": "hello"}));
+        let run = items[0]["run_id"].as_str().unwrap();
+        let system = bench.data.join("jobs").join(run).join("system.md");
+        let system = std::fs::read_to_string(system).unwrap();
+        let is_said = |day: &str| system.contains(&format!("Today is {day} ({zone})."));
+        assert!(is_said(&before) || is_said(&day()), "{system}");
+        server.stop();
+        bench.edit(|lua| lua[..lua.find("wb.engine \"claude-chat\"").unwrap()].to_owned());
+    }
+}

@@ -18,7 +18,7 @@ const ANSWER = paragraphs(lines, blocks);
  * name, to which nothing leads; buttons of the page copy code; actions are called `action`; and a path
  * of the vault begins with its folder.
  */
-const OURS = [/^a name twice: md-a-/, /data-keep in a text: <button type="button" class="link chat-copy chat-copy-code"/, /^a field hides form\.action$/, /^words before a name: "agent\/actions\//];
+const OURS = [/data-keep in a text: <button type="button" class="link chat-copy chat-copy-code"/, /^a field hides form\.action$/, /^words before a name: "agent\/actions\//];
 
 /** Bytes of a piece of the answer: attacks come cut through. */
 const PIECE = 97;

@@ -9,6 +9,7 @@ use tokio::time::Instant;
 
 use crate::base::{ChatId, PersonId, truncate_chars};
 use crate::chat::gateway::Gateway;
+use crate::chat::model::request::base64;
 use crate::chat::model::{Ask, Block, Fault, ModelCall, Next, Step, Stop, Tokens, Turn, fault};
 use crate::outbound::Answer;
 use crate::script::Subscribed;
@@ -99,8 +100,7 @@ fn message(turn: &Turn) -> Value {
         Block::Result { id, text, is_ok } => {
             json!({"result": {"id": id, "text": text, "ok": is_ok}})
         }
-        // It was shown in another mode, earlier in the conversation.
-        Block::Image { .. } => json!({"text": "(an image, which cannot be shown here)"}),
+        Block::Image { kind, bytes } => json!({"image": {"type": kind, "data": base64(bytes)}}),
     };
     let role = if turn.is_model { "assistant" } else { "user" };
     json!({"role": role, "blocks": turn.blocks.iter().map(block).collect::<Vec<_>>()})
@@ -259,10 +259,12 @@ mod tests {
             blocks: vec![
                 Block::Result { id: "a".to_owned(), text: "r".to_owned(), is_ok: false },
                 Block::Text("t".to_owned()),
+                Block::Image { kind: "image/png".to_owned(), bytes: (*b"png").into() },
             ],
         };
         let expected = json!({"role": "user", "blocks": [
-            {"result": {"id": "a", "text": "r", "ok": false}}, {"text": "t"}]});
+            {"result": {"id": "a", "text": "r", "ok": false}}, {"text": "t"},
+            {"image": {"type": "image/png", "data": "cG5n"}}]});
         assert_eq!(message(&turn), expected);
     }
 }

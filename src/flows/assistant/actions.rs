@@ -2,9 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use jiff::Zoned;
+
 use crate::api::chat_settings::{ActionPage, ActionView};
-use crate::base::{Error, ErrorKind, Millis, Result};
+use crate::base::{Error, ErrorKind, Result};
 use crate::chat::action::{self, Action};
+use crate::flows::assistant::run::clock;
 use crate::flows::assistant::{Seat, seat, vault};
 use crate::flows::{Site, Works};
 use crate::people::{Caller, Person};
@@ -58,12 +61,13 @@ async fn find(works: &Works, seat: &Seat<'_>) -> Result<Vec<Found>> {
     vault::within(works, seat.person.clone(), all).await
 }
 
-/// Checks that a new file may be added to the folder.
+/// Checks that a new file may be added to the folder, or that one may get another name.
 ///
 /// # Errors
 /// `conflict` with code `action_exists`; `invalid` with code `too_many_actions`.
-pub(super) fn check_new(vault: &Vault, label: &str) -> Result<()> {
-    let found = all(vault)?;
+pub(super) fn check_new(vault: &Vault, label: &str, before: Option<&VaultPath>) -> Result<()> {
+    let mut found = all(vault)?;
+    found.retain(|it| before.is_none_or(|path| path.as_str() != it.path));
     if let Some(other) = found.iter().find(|it| it.id == action::id(label)) {
         let message = format!("you have the action {} already", other.label);
         return Err(Error::conflict("action_exists", message).hint("choose another name"));
@@ -172,14 +176,14 @@ pub(super) async fn choose(
         }
         _ => {}
     }
-    let question = question(&action, &seat.person, works.store.clock().now(), added)?;
+    let question = question(&action, &seat.person, &clock(works), added)?;
     Ok(Chosen { id: found.id, label: found.label, question, max_steps: action.max_steps })
 }
 
 fn question(
     action: &Action,
     person: &Person,
-    now: Millis,
+    now: &Zoned,
     added: Option<&str>,
 ) -> Result<Vec<String>> {
     let mut question = action::prompt_for(action, &person.display_name, now)?;

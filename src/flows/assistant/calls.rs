@@ -13,14 +13,13 @@ use crate::base::limit::{APPROVAL_PAYLOAD_BYTES_MAX, APPROVAL_TITLE_CHARS_MAX};
 use crate::base::{
     Actor, ApprovalId, CallId, Error, ErrorKind, Result, digest_hex, fault, truncate_chars,
 };
-use crate::chat::{self, CallState, Home, Item, NewCall, Run, ToolCall};
+use crate::chat::{self, CallState, Item, NewCall, Run, ToolCall};
 use crate::flows::Site;
 use crate::flows::assistant::disk::on_disk;
 use crate::flows::assistant::place::{Until, has_place};
-use crate::flows::assistant::right::NO_TOOL;
 use crate::flows::assistant::tools::CHANGED_MEANWHILE;
-use crate::flows::assistant::tools::{self, Deed, Known, Place, Said, Tool, Work};
-use crate::flows::assistant::{RUN_ENDED, right, vault};
+use crate::flows::assistant::tools::{self, Deed, Known, Place, Tool, Work};
+use crate::flows::assistant::{RUN_ENDED, perform, right, vault};
 use crate::jobs;
 use crate::linkedin::LINKEDIN_UNKNOWN;
 use crate::people::Person;
@@ -35,6 +34,7 @@ const DECLINED: &str = "The person declined this call. Do not try it again; ask 
 const EXPIRED: &str = "Nobody answered in time, so the call was not made. Say what is left to do.";
 
 /// A call that a run requests.
+#[derive(Clone)]
 pub(super) struct Asked {
     /// The run.
     pub(super) run: Run,
@@ -92,14 +92,14 @@ async fn made(site: &Site, asked: &Asked, until: Until<'_>) -> Result<ToolCall> 
         },
         _ => return Ok(call),
     }
-    make(site, asked, call, deed).await
+    perform::make(site, asked, call, deed).await
 }
 
-fn run_ended(asked: &Asked) -> Error {
+pub(super) fn run_ended(asked: &Asked) -> Error {
     Error::conflict(RUN_ENDED, format!("run {} has ended", asked.run.job_id))
 }
 
-fn assistant_of(config: &Config) -> Result<&Assistant> {
+pub(super) fn assistant_of(config: &Config) -> Result<&Assistant> {
     let gone = || Error::unavailable("the site no longer has an assistant").code("no_assistant");
     config.assistant.as_ref().ok_or_else(gone)
 }
@@ -273,7 +273,12 @@ fn asks_of(run: &Run, tool: &Tool) -> bool {
 }
 
 /// Returns what a call would do. A dry run leaves nothing to undo.
-async fn plan(site: &Site, asked: &Asked, tool: &'static Tool, args: &Value) -> Result<Deed> {
+pub(super) async fn plan(
+    site: &Site,
+    asked: &Asked,
+    tool: &'static Tool,
+    args: &Value,
+) -> Result<Deed> {
     let mut deed = look(site, asked, tool, args).await?;
     if asked.run.is_dry {
         deed.target = None;
@@ -338,91 +343,17 @@ async fn decided(site: &Site, call: &ToolCall, (at, stop): Until<'_>) -> Result<
     }
 }
 
-/// Executes a call.
-async fn make(site: &Site, asked: &Asked, call: ToolCall, deed: Option<Deed>) -> Result<ToolCall> {
-    let tool = tools::find(&call.tool)?;
-    let deed = match deed {
-        Some(deed) => deed,
-        None => match plan(site, asked, tool, &call.args).await {
-            Ok(deed) => deed,
-            Err(cause) => return failed(site, asked, &call, &cause).await,
-        },
-    };
-    if deed.target != call.target && !fault::is_off("call_target") {
-        let said = ("not made: the file has changed", CHANGED);
-        return finish(site, asked, &call, CallState::Void, said).await;
-    }
-    let person = match start(site, asked, &call).await {
-        Ok(Some(person)) => person,
-        Ok(None) => return again(site, asked),
-        Err(cause) if cause.code_str() == NO_TOOL => {
-            return failed(site, asked, &call, &cause).await;
-        }
-        Err(cause) => return Err(cause),
-    };
-    fault::crash_point("before_tool");
-    let config = right::script(site);
-    let made = match &deed.work {
-        _ if asked.run.is_dry && !tools::only_reads(tool.name) => Ok(tools::unmade(&deed)),
-        Work::Site => tools::run_document(site, &person, (&call.tool, &call.args)).await,
-        Work::Web(url) => tools::fetch_page(site, url, &assistant_of(&config)?.web_hosts).await,
-        Work::Linkedin(act) => tools::run_linkedin(site, &config, &person, act).await,
-        _ => {
-            let home = Home::of(&config.site.data, &person.id);
-            let id = call.id.clone();
-            on_disk(move || {
-                let vault = vault::open(&config, assistant_of(&config)?, &person)?;
-                tools::make(&vault, (&home, &id), &deed)
-            })
-            .await
-        }
-    };
-    fault::crash_point("after_tool");
-    match made {
-        Ok(Said { summary, text }) => {
-            let done = (true, CallState::Done, summary.as_str(), text.as_str());
-            close(site, asked, &call, done).await
-        }
-        Err(cause) => failed(site, asked, &call, &cause).await,
-    }
-}
-
-/// The result for a call whose target has changed since the person was asked.
-const CHANGED: &str = "What the call was to change has changed meanwhile, so nothing was done. \
-                       Read it again.";
-
-/// Starts a call in one transaction with all checks; `None` if it was started before.
-///
-/// # Errors
-/// `conflict` with codes `job_ended`, `run_ended` and `approval_used`; `not_found` with code
-/// `no_tool`.
-async fn start(site: &Site, asked: &Asked, call: &ToolCall) -> Result<Option<Person>> {
-    let (works, token) = (site.works.clone(), asked.token_hash.clone());
-    let (id, tool, approval) = (call.id.clone(), call.tool.clone(), call.approval_id.clone());
-    let (run, asked_run) = (asked.run.clone(), run_ended(asked));
-    let ended = asked_run.message().to_owned();
-    site.store
-        .write(move |tx| {
-            let ended = || Error::conflict(RUN_ENDED, ended.clone());
-            jobs::fence(tx, &token)?;
-            let owner = right::owner(tx.connection(), &works, &run.person_id)?;
-            let person = owner.ok_or_else(ended)?;
-            right::policy(assistant_of(&right::script(&works))?, &tool)?;
-            let is_first = chat::start_call(tx, &id)?;
-            if let Some(approval) = approval.as_ref().filter(|_| is_first) {
-                approvals::use_once(tx, approval)?;
-            }
-            Ok(is_first.then_some(person))
-        })
-        .await
-}
-
-fn again(site: &Site, asked: &Asked) -> Result<ToolCall> {
+pub(super) fn again(site: &Site, asked: &Asked) -> Result<ToolCall> {
     let found = site.store.look(|c| chat::by_ref(c, &asked.run.job_id, &asked.call_ref))?;
     found.ok_or_else(|| run_ended(asked))
 }
 
-async fn failed(site: &Site, asked: &Asked, call: &ToolCall, cause: &Error) -> Result<ToolCall> {
+pub(super) async fn failed(
+    site: &Site,
+    asked: &Asked,
+    call: &ToolCall,
+    cause: &Error,
+) -> Result<ToolCall> {
     let state = match cause.code_str() {
         CHANGED_MEANWHILE => CallState::Void,
         LINKEDIN_UNKNOWN => CallState::Unknown,
@@ -437,7 +368,7 @@ async fn failed(site: &Site, asked: &Asked, call: &ToolCall, cause: &Error) -> R
     close(site, asked, call, (false, state, cause.message(), &text)).await
 }
 
-async fn finish(
+pub(super) async fn finish(
     site: &Site,
     asked: &Asked,
     call: &ToolCall,
@@ -448,7 +379,7 @@ async fn finish(
 }
 
 /// Stores the result of a call, and adds it to the stream.
-async fn close(
+pub(super) async fn close(
     site: &Site,
     asked: &Asked,
     call: &ToolCall,

@@ -1,9 +1,12 @@
 //! Stops runs; changes, clears and deletes conversations.
 
+use rusqlite::Connection;
+
 use crate::api::chat::{SessionRequest, SessionView, Stopped};
 use crate::approvals;
-use crate::base::{Actor, ChatId, Error, JobId, PersonId, Result};
+use crate::base::{Actor, ApprovalId, CallId, ChatId, Error, JobId, PersonId, Result, fault};
 use crate::chat::{self, Change, Home};
+use crate::flows::assistant::disk::on_disk;
 use crate::flows::assistant::{RUN_ENDED, seat, show};
 use crate::flows::{Site, jobs as job_flows};
 use crate::jobs::{self, ALREADY_COMPLETED, JOB_ENDED, Viewer};
@@ -109,21 +112,19 @@ async fn forget(
     forget: fn(&Tx<'_>, &PersonId, &ChatId) -> Result<()>,
 ) -> Result<()> {
     let person = seat(site, caller)?.person.id;
+    if fault::is_off("rows_first") {
+        let left = site.store.look(|c| Left::of(c, &person, id))?;
+        left.remove(site).await?;
+        fault::crash_point("conversation_gone");
+    }
     let (of, session) = (person.clone(), id.clone());
-    let (gone, calls) = site
+    let left = site
         .store
         .write(move |tx| {
             let c = tx.connection();
             chat::find_session(c, &of, &session)?;
-            let runs = chat::runs_of(c, &session)?;
-            let mut calls = Vec::new();
-            let mut asked = Vec::new();
-            for run in &runs {
-                for call in chat::calls_of_run(c, run)? {
-                    asked.extend(call.approval_id);
-                    asked.extend(call.again_id);
-                    calls.push(call.id);
-                }
+            let left = Left::of(c, &of, &session)?;
+            for run in &left.runs {
                 if !jobs::find_brief(c, &Viewer::Person(of.clone()), run)?.status.is_final() {
                     let message = format!("run {run} answers in this conversation");
                     return Err(Error::conflict("session_busy", message).hint("stop it first"));
@@ -131,20 +132,51 @@ async fn forget(
                 jobs::forget_words(tx, run)?;
             }
             forget(tx, &of, &session)?;
-            for approval in &asked {
+            for approval in &left.approvals {
                 approvals::remove_call(tx, approval)?;
             }
-            Ok((runs, calls))
+            Ok(left)
         })
         .await?;
-    let (data, home) = (site.config.site.data.clone(), Home::of(&site.config.site.data, &person));
-    let session = id.clone();
-    let removed = tokio::task::spawn_blocking(move || {
-        for run in &gone {
-            process::remove_some(&data.join("jobs"), run.as_str(), ENTRIES_MAX)?;
+    fault::crash_point("conversation_gone");
+    left.remove(site).await
+}
+
+/// What a conversation leaves besides its own rows.
+struct Left {
+    person: PersonId,
+    session: ChatId,
+    runs: Vec<JobId>,
+    calls: Vec<CallId>,
+    approvals: Vec<ApprovalId>,
+}
+
+impl Left {
+    fn of(c: &Connection, person: &PersonId, session: &ChatId) -> Result<Left> {
+        let runs = chat::runs_of(c, session)?;
+        let (mut calls, mut approvals) = (Vec::new(), Vec::new());
+        for run in &runs {
+            for call in chat::calls_of_run(c, run)? {
+                approvals.extend(call.approval_id);
+                approvals.extend(call.again_id);
+                calls.push(call.id);
+            }
         }
-        home.forget_kept(&calls)?;
-        home.forget_conversation(&session)
-    });
-    removed.await.map_err(|cause| Error::internal("a removal ended badly").source(cause))?
+        let (person, session) = (person.clone(), session.clone());
+        Ok(Left { person, session, runs, calls, approvals })
+    }
+
+    /// Removes the files. What a killed server leaves of them, the next one removes.
+    async fn remove(self, site: &Site) -> Result<()> {
+        let data = site.config.site.data.clone();
+        on_disk(move || {
+            for run in &self.runs {
+                process::remove_some(&data.join("jobs"), run.as_str(), ENTRIES_MAX)?;
+            }
+            let home = Home::of(&data, &self.person);
+            home.forget_kept(&self.calls)?;
+            home.forget_conversation(&self.session)
+        })
+        .await
+    }
 }

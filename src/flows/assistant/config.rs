@@ -163,7 +163,7 @@ pub async fn set(site: &Site, caller: &Caller, request: ConfigRequest) -> Result
             && text(site, caller, PROMPT_FILE).await?.text.is_none();
         if !is_gone {
             let path = PROMPT_FILE.to_owned();
-            write_text(site, caller, TextRequest { path, text: prompt, digest }).await?;
+            write_text(site, caller, TextRequest { path, text: prompt, digest, to: None }).await?;
         }
     }
     if request.mode.is_some() {

@@ -10,8 +10,8 @@ use tokio::sync::broadcast::error::RecvError;
 use tokio_util::sync::CancellationToken;
 
 use crate::api::chat::{Answered, RunError};
-use crate::base::{ChatMessageId, Error, JobId, PersonId, Result};
-use crate::chat::{self, Ended, Item, Pokes, Role, Run, Tail};
+use crate::base::{ChatMessageId, Error, JobId, PersonId, Result, fault};
+use crate::chat::{self, End, Ended, Item, Pokes, Role, Run, Sum, Tail};
 use crate::flows::assistant::record;
 use crate::flows::assistant::{hint, run, seat};
 use crate::flows::{Site, Works};
@@ -118,7 +118,9 @@ impl Follower {
             lines.push((1, answer.start.line(1, answer.at, &answer.run)));
             seq = 1;
         }
-        let Some(end) = &run.end else { return Ok(lines) };
+        let early = End { ended: Ended::Ok, code: None, text: None };
+        let early = (fault::is_off("done_last") && self.tail.last_seq > 1).then_some(&early);
+        let Some(end) = run.end.as_ref().or(early) else { return Ok(lines) };
         let at = run.ended_at.unwrap_or(run.created_at);
         if let Some(error) = error_of(run) {
             seq += 1;
@@ -175,7 +177,7 @@ pub(super) fn error_of(run: &Run) -> Option<RunError> {
 }
 
 /// Returns a run's answer: its last message, and the text of all its steps.
-fn answer_of(
+pub(super) fn answer_of(
     connection: &rusqlite::Connection,
     run: &Run,
 ) -> Result<Option<(ChatMessageId, String)>> {
@@ -204,9 +206,13 @@ fn answer_of(
 pub async fn so_far(site: &Site, caller: &Caller, id: &JobId) -> Result<String> {
     let person = seat(site, caller)?.person.id;
     site.store.look(|c| chat::find_run(c, &person, id))?;
-    let said = chat::sum(&job_dir(&site.config.site.data, id))?.unwrap_or_default();
+    Ok(text_of(&chat::sum(&job_dir(&site.config.site.data, id))?.unwrap_or_default()))
+}
+
+/// Returns the text of all steps.
+pub(super) fn text_of(said: &Sum) -> String {
     let steps: Vec<&str> = said.steps().map(|(_, text)| text).collect();
-    Ok(steps.join("\n\n"))
+    steps.join("\n\n")
 }
 
 /// Waits for the end of a run; returns its state then, at `stop`, or after the time limit.
@@ -242,8 +248,7 @@ pub async fn answered(
         Some((id, text)) => (Some(id), text),
         None => {
             let said = chat::sum(&job_dir(&site.config.site.data, id))?.unwrap_or_default();
-            let steps: Vec<&str> = said.steps().map(|(_, text)| text).collect();
-            (None, steps.join("\n\n"))
+            (None, text_of(&said))
         }
     };
     Ok(Answered {

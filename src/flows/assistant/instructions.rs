@@ -9,7 +9,7 @@ use crate::chat::action;
 use crate::flows::Site;
 use crate::flows::assistant::{actions, seat, vault};
 use crate::people::Caller;
-use crate::vault::{Image, Vault, VaultPath};
+use crate::vault::{DIGEST_OF_NOTHING, Image, Vault, VaultPath};
 
 /// The file with what a person wants of their assistant.
 pub const PROMPT_FILE: &str = "agents.md";
@@ -100,8 +100,8 @@ fn shown(path: &VaultPath, image: &Image) -> Result<VaultText> {
     Ok(VaultText { path: path.to_string(), text, digest: image.digest() })
 }
 
-/// Replaces, adds or removes such a text. The assistant obeys these, so this takes the same right
-/// as allowing the assistant to change them.
+/// Replaces, adds or removes such a text, or gives an action another name. The assistant obeys
+/// these, so this takes the same right as allowing the assistant to change them.
 ///
 /// # Errors
 /// As [`text`]; `forbidden` without the right to decide; `conflict`: `prompt_changed`,
@@ -115,13 +115,39 @@ pub async fn write_text(site: &Site, caller: &Caller, request: TextRequest) -> R
     if let Some(text) = &request.text {
         sort.check(text)?;
     }
-    vault::within(site, person, move |vault| write(vault, (&path, &sort), request)).await
+    let name = request.to.as_deref().map(|to| Name::of(&sort, to)).transpose()?;
+    if name.is_some() && (request.text.is_none() || request.digest == DIGEST_OF_NOTHING) {
+        let message = "only a file that stays gets another name";
+        return Err(Error::invalid(message).code("bad_path").of_input("to"));
+    }
+    let name = name.filter(|it| it.path != path);
+    vault::within(site, person, move |vault| write(vault, (&path, &sort), request, name)).await
+}
+
+/// Another name of an action.
+struct Name {
+    path: VaultPath,
+    label: String,
+}
+
+impl Name {
+    fn of(sort: &Sort, to: &str) -> Result<Name> {
+        let path: VaultPath = to.parse().map_err(|cause: Error| cause.of_input("to"))?;
+        match (sort, Sort::of(&path).map_err(|cause| cause.of_input("to"))?) {
+            (Sort::Action(_), Sort::Action(label)) => Ok(Name { path, label }),
+            _ => {
+                let message = "only an action gets another name";
+                Err(Error::invalid(message).code("bad_path").of_input("to"))
+            }
+        }
+    }
 }
 
 fn write(
     vault: &Vault,
     (path, sort): (&VaultPath, &Sort),
     request: TextRequest,
+    name: Option<Name>,
 ) -> Result<VaultText> {
     vault.refuse_hard_link(path)?;
     let before = vault.image(path)?;
@@ -130,8 +156,11 @@ fn write(
             let message = format!("no file {path} in your vault");
             return Err(Error::not_found(message).code("no_file"));
         }
-        (None, Some(_), Sort::Action(label)) => actions::check_new(vault, label)?,
+        (None, Some(_), Sort::Action(label)) => actions::check_new(vault, label, None)?,
         _ => {}
+    }
+    if let Some(name) = &name {
+        actions::check_new(vault, &name.label, Some(path))?;
     }
     // Without a file, an action of this name may have been removed in the meantime.
     if before.digest() != request.digest {
@@ -144,5 +173,10 @@ fn write(
     if !vault.swap(path, &before, &after)? {
         return Err(sort.changed(path));
     }
-    shown(path, &after)
+    let Some(name) = name else { return shown(path, &after) };
+    if !vault.rename(path, &name.path)? {
+        let message = format!("{} was made meanwhile; the text is saved as {path}", name.path);
+        return Err(Error::conflict("action_exists", message).hint("choose another name"));
+    }
+    shown(&name.path, &after)
 }

@@ -1,9 +1,9 @@
-//! The sign-ins of disabled people, whose files are removed.
+//! Files that are removed: the sign-ins of disabled people, and what a deletion left.
 //!
-//! **Invariant:** they are removed after the commit that disables a person; a server that is killed
-//! in between removes them at its next start.
+//! **Invariant:** they are removed after the commit that disables a person or deletes a
+//! conversation; a server that is killed in between removes them at its next start.
 
-use crate::base::{PersonId, Result};
+use crate::base::{ErrorKind, PersonId, Result};
 use crate::chat::{Home, Standing, forget_sign_in};
 use crate::flows::Site;
 use crate::flows::assistant::disk::on_disk;
@@ -22,6 +22,48 @@ pub(super) async fn forget_sign_ins(site: &Site) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Removes the files of deleted conversations that a killed server left.
+///
+/// # Errors
+/// As the database. A file that cannot be removed stays until the next start.
+pub(super) async fn forget_deleted(site: &Site) -> Result<()> {
+    for person in site.store.read(people::list).await? {
+        if let Err(cause) = forget_of(site, &person.id).await {
+            tracing::warn!("deleted files of {} stay: {}", person.name, cause.chain());
+        }
+    }
+    Ok(())
+}
+
+async fn forget_of(site: &Site, person: &PersonId) -> Result<()> {
+    let home = Home::of(&site.config.site.data, person);
+    let of = home.clone();
+    // Listed before the rows are looked at: a file is made after its row.
+    let (sessions, calls) = on_disk(move || of.files()).await?;
+    let person = person.clone();
+    let gone = site.store.read(move |c| {
+        let (mut gone, mut gone_calls) = (Vec::new(), Vec::new());
+        for session in sessions {
+            if crate::chat::runs_of(c, &session)?.is_empty() {
+                gone.push(session);
+            }
+        }
+        for call in calls {
+            match crate::chat::find_call(c, &person, &call) {
+                Err(cause) if cause.kind() == ErrorKind::NotFound => gone_calls.push(call),
+                found => drop(found?),
+            }
+        }
+        Ok((gone, gone_calls))
+    });
+    let (sessions, calls) = gone.await?;
+    on_disk(move || {
+        home.forget_kept(&calls)?;
+        sessions.iter().try_for_each(|it| home.forget_conversation(it))
+    })
+    .await
 }
 
 async fn forget(site: &Site, person: PersonId) -> Result<()> {

@@ -20,6 +20,7 @@ mod health;
 mod instructions;
 mod leaving;
 pub mod linkedin;
+mod perform;
 mod place;
 mod record;
 pub(in crate::flows) mod right;
@@ -59,6 +60,7 @@ pub use task::tasks;
 pub use undo::{show_call, undo};
 
 pub(in crate::flows) use end::{cancelled, settle_job};
+pub(in crate::flows) use perform::quiet;
 pub(in crate::flows) use run::{listen, prepare};
 
 use crate::base::{Error, ErrorKind, Result};

@@ -53,6 +53,9 @@ pub(super) fn path_of(run: &Run) -> String {
 /// until `stop`.
 pub async fn serve(site: Site, stop: CancellationToken) {
     let (due, begun) = (site.store.bell(RECORD_BELL), site.store.clock().now());
+    if let Err(cause) = leaving::forget_deleted(&site.now()).await {
+        warn!("deleted conversations were not looked for: {}", cause.chain());
+    }
     loop {
         {
             // Dropped before sleeping, because it holds a generation of the script.

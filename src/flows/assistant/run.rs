@@ -3,6 +3,8 @@
 use std::sync::Arc;
 
 use camino::Utf8Path;
+use jiff::tz::TimeZone;
+use jiff::{Timestamp, Zoned};
 
 use crate::base::{ChatId, Error, Result, truncate_chars};
 use crate::chat::{self, Answer, ClaudeReader, Home, Item, Message, Run, Scribe};
@@ -16,7 +18,7 @@ use crate::jobs::{
 };
 use crate::people::{self, Caller, Person};
 use crate::process::JobFolder;
-use crate::script::{Config, EngineBody, Mode};
+use crate::script::{Assistant, Config, EngineBody, Mode};
 use crate::vault::Vault;
 
 /// The file with the system prompt, in the run's folder.
@@ -93,7 +95,8 @@ pub(in crate::flows) async fn prepare(works: &Works, job: &Job) -> Result<Prepar
             Some((tools, call_ms))
         }
     };
-    let alone = alone(&home, &run.session_id, &dir, (tools, reference.as_deref()))?;
+    let bounds = (reference.as_deref(), assistant.limits.cost_usd);
+    let alone = alone((&home, &run.session_id), &dir, tools, bounds)?;
     Ok(Prepared {
         inputs: job.inputs.clone(),
         prompt,
@@ -220,23 +223,35 @@ fn prompt(before: &[Message], question: &Message, is_known: bool) -> String {
 }
 
 fn system_prompt(works: &Works, name: &str, has_tools: bool) -> String {
-    let now = works.store.clock().now().rfc3339();
-    let date = now.split('T').next().unwrap_or_default();
+    let today = clock(works).strftime("%A, %Y-%m-%d").to_string();
+    let zone = zone(works);
+    let zone = zone.iana_name().unwrap_or("the server's time zone");
     let can = if has_tools { TOOLS_WORDS } else { NO_TOOLS_WORDS };
     format!(
         "You are the assistant of {name} on the site \"{}\". Answer in Markdown, in the language \
-         of the question. Be brief and exact: say what you do not know. {can} Today is {date} \
-         (UTC).\n",
+         of the question. Be brief and exact: say what you do not know. {can} Today is {today} \
+         ({zone}).\n",
         works.config.site.title()
     )
 }
 
+/// Returns the time zone of the assistant's dates.
+fn zone(works: &Works) -> TimeZone {
+    works.config.assistant.as_ref().map_or(TimeZone::UTC, Assistant::time_zone)
+}
+
+/// Returns the time of people who ask.
+pub(super) fn clock(works: &Works) -> Zoned {
+    let now = Timestamp::from_millisecond(works.store.clock().now().0);
+    now.unwrap_or(Timestamp::UNIX_EPOCH).to_zoned(zone(works))
+}
+
 /// Returns how the program runs: in the conversation's folder, with the person's own sign-in.
 fn alone(
-    home: &Home,
-    session: &ChatId,
+    (home, session): (&Home, &ChatId),
     dir: &Utf8Path,
-    (tools, reference): (Option<(Vec<&str>, u64)>, Option<&str>),
+    tools: Option<(Vec<&str>, u64)>,
+    bounds: (Option<&str>, Option<f64>),
 ) -> Result<Alone> {
     let token = home.claude_token()?;
     let secrets = token.map(|it| ("CLAUDE_CODE_OAUTH_TOKEN".to_owned(), it));
@@ -248,7 +263,7 @@ fn alone(
         env.push(("MCP_TOOL_TIMEOUT".to_owned(), call_ms.to_string()));
     }
     Ok(Alone {
-        arguments: chat::claude_arguments(dir.join(SYSTEM_FILE).as_str(), served, reference),
+        arguments: chat::claude_arguments(dir.join(SYSTEM_FILE).as_str(), served, bounds),
         cwd: home.claude_cwd(session)?,
         inherits: chat::is_inherited,
         env,

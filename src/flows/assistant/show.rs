@@ -9,7 +9,7 @@ use crate::api::chat::{
 use crate::base::{ChatId, Error, JobId, Result};
 use crate::chat::{self, CallState, Message, Run, Session};
 use crate::flows::assistant::end::spent;
-use crate::flows::assistant::follow::error_of;
+use crate::flows::assistant::follow::{answer_of, error_of, text_of};
 use crate::flows::assistant::undo::calls_of;
 use crate::flows::assistant::{attach, find, seat};
 use crate::flows::{Site, Works, page_limit};
@@ -114,6 +114,8 @@ fn run_view(works: &Works, connection: &Connection, run: &Run) -> Result<RunView
         (None, _) => "ended",
     };
     let said = chat::sum(&job_dir(&works.config.site.data, &run.job_id))?.unwrap_or_default();
+    let answer = answer_of(connection, run)?.filter(|_| run.end.is_some());
+    let text = answer.map_or_else(|| text_of(&said), |it| it.1);
     let endings = match &run.end {
         None => 0,
         Some(_) => 1 + u64::from(error_of(run).is_some()),
@@ -129,6 +131,7 @@ fn run_view(works: &Works, connection: &Connection, run: &Run) -> Result<RunView
         state: state.to_owned(),
         ended: run.end.as_ref().map(|it| it.ended.as_str().to_owned()),
         error: error_of(run),
+        text,
         last_seq: said.last_seq.max(1) + endings,
         artefact: run.record.path.clone(),
         created_at: run.created_at,

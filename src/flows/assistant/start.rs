@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::api::chat::{AskRequest, Asked};
-use crate::base::{Actor, ChatMessageId, Error, ErrorKind, JobId, PersonId, Result};
+use crate::base::{Actor, ChatMessageId, Error, ErrorKind, JobId, PersonId, Result, fault};
 use crate::chat::{
     self, ATTACHMENTS_MAX, Attachment, IMAGES_MAX, NewMessage, NewRun, Policy, Role, Session, State,
 };
@@ -161,8 +161,8 @@ fn take_attachments(tx: &Tx<'_>, draft: &Draft) -> Result<Vec<Attachment>> {
     let refuse = |message: &str| {
         Err(Error::invalid(message).code("attachment_type").of_input("attachments"))
     };
-    if images > 0 && draft.mode != Mode::AnthropicApiKey {
-        return refuse("this mode takes no images: send texts, or choose the mode with a key");
+    if images > 0 && draft.mode == Mode::ClaudeCode {
+        return refuse("Claude Code takes no images: send texts, or choose another mode");
     }
     if images > IMAGES_MAX {
         return refuse("a message has at most three images");
@@ -218,9 +218,12 @@ fn accept(tx: &Tx<'_>, site: &Site, draft: &Draft) -> Result<Asked> {
             chat::begin(tx, &site.ids, &draft.person, title)?
         }
     };
-    refuse_busy(tx, &session)?;
+    let is_alone = !fault::is_off("session_lane");
+    if is_alone {
+        refuse_busy(tx, &session)?;
+    }
     let new = NewJob {
-        lane: Some(format!("@chat={}", session.id)),
+        lane: is_alone.then(|| format!("@chat={}", session.id)),
         on_busy: OnBusy::Reject,
         owner: Some(draft.person.clone()),
         pool: Pool::Chat,

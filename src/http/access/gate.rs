@@ -8,7 +8,9 @@ use crate::base::{Error, ErrorKind, Result, fault};
 use crate::http::Edge;
 use crate::http::access::origin::{check_host, check_origin};
 use crate::http::access::table::{Found, Params, Route, Who, find};
-use crate::http::access::who::{Credential, Identified, authorize, credentials, identify_by_any};
+use crate::http::access::who::{
+    Credential, Identified, authorize, check_named, credentials, identify_by_any,
+};
 use crate::http::server::head::{check_framing, check_size};
 use crate::http::server::listen::Peer;
 
@@ -78,6 +80,7 @@ pub(in crate::http) async fn check(
     };
     if let Some(who) = &who {
         authorize(route, who)?;
+        check_named(&head.headers, &who.caller)?;
     }
     if route.is_socket_only && matches!(peer, Peer::Tcp(_)) {
         return Err(Refused::Error(

@@ -18,6 +18,9 @@ use crate::store::Tx;
 /// Longest accepted token, in bytes.
 const TOKEN_BYTES_MAX: usize = crate::base::limit::CREDENTIAL_BYTES_MAX;
 
+/// The header by which a request names its person.
+const PERSON_HEADER: &str = "x-notes-person";
+
 /// The credential of a request.
 #[derive(Clone)]
 pub(in crate::http) enum Credential {
@@ -135,6 +138,24 @@ pub(in crate::http) fn authorize(route: &Route, who: &Identified) -> Result<()> 
         Who::Admin => caller.may_administer().map(|_| ()),
         Who::Metrics => caller.may_measure(),
     }
+}
+
+/// Checks that a request that names its person comes from them: a client that acts for several
+/// people learns when it uses the credential of another one.
+pub(in crate::http) fn check_named(headers: &HeaderMap, caller: &Caller) -> Result<()> {
+    for named in headers.get_all(PERSON_HEADER) {
+        let is_caller = |name: &str| match caller {
+            Caller::Person { person, .. } => name == person.name || name == person.id.as_str(),
+            _ => false,
+        };
+        if !named.to_str().is_ok_and(|it| is_caller(it.trim())) {
+            let message = format!("{PERSON_HEADER} names somebody else than the credential");
+            return Err(Error::new(ErrorKind::Forbidden, message)
+                .code("person_mismatch")
+                .hint("send the credential of that person, or leave the header out"));
+        }
+    }
+    Ok(())
 }
 
 async fn by_cookie(edge: &Edge, secret: &str) -> Result<Identified> {

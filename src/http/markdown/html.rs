@@ -370,8 +370,9 @@ impl Writer<'_> {
     fn attributes_of(&mut self, tag: &Tag) -> String {
         let mut shown = String::new();
         let named = tag.value("id").or(if tag.name == "a" { tag.value("name") } else { None });
-        if let Some(name) = named.map(slug).filter(|it| !it.is_empty()) {
-            let id = self.unique(name);
+        if let Some(name) = named.map(slug).filter(|it| !it.is_empty())
+            && let Some(id) = self.unique(name)
+        {
             let _ = write!(shown, " id=\"{id}\"");
         }
         push_alignment(&mut shown, tag);

@@ -125,19 +125,18 @@ impl Writer<'_> {
     pub(super) fn note_reference(&mut self, name: &str, range: Range<usize>) {
         let number = self.note_number(name);
         let number_shown = number.to_string();
-        if self.links_open > 0 {
+        let Some(prefix) = self.links.prefix().filter(|_| self.links_open == 0) else {
             return self.show_apart(&number_shown, range, "<sup>", "</sup>");
-        }
-        let start = format!(
-            "<sup><a href=\"#{}note-{number}\" aria-label=\"Footnote {number}\">",
-            self.links.prefix()
-        );
+        };
+        let start =
+            format!("<sup><a href=\"#{prefix}note-{number}\" aria-label=\"Footnote {number}\">");
         self.show_apart(&number_shown, range, &start, "</a></sup>");
     }
 
     pub(super) fn begin_note(&mut self, name: &str) {
         let number = self.note_number(name);
         let id = self.unique(format!("note-{number}"));
-        self.open(&format!("<div class=\"md-note\" id=\"{id}\" data-n=\"{number}\">"), "</div>");
+        let id = id.map(|it| format!(" id=\"{it}\"")).unwrap_or_default();
+        self.open(&format!("<div class=\"md-note\"{id} data-n=\"{number}\">"), "</div>");
     }
 }

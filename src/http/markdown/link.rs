@@ -14,8 +14,8 @@ pub(in crate::http) const IMAGES: &[&str] =
 pub(in crate::http) struct Links<'a> {
     /// The folder that relative addresses start from; empty for the root.
     folder: &'a str,
-    /// The prefix of every `id`.
-    prefix: &'a str,
+    /// The prefix of every `id`; `None` if nothing gets one.
+    prefix: Option<&'a str>,
     /// Highlights code, if available.
     code: Option<&'a Highlighter>,
 }
@@ -23,7 +23,7 @@ pub(in crate::http) struct Links<'a> {
 impl<'a> Links<'a> {
     /// Returns the context of a text in a folder; empty for the root.
     pub(in crate::http) fn of_folder(folder: &'a str) -> Links<'a> {
-        Links { folder, prefix: "md-", code: None }
+        Links { folder, prefix: Some("md-"), code: None }
     }
 
     /// Returns the context of the document at a path.
@@ -34,7 +34,13 @@ impl<'a> Links<'a> {
     /// Sets the prefix of every `id`, which must be unique on the page and begin with `md-`.
     #[must_use]
     pub(in crate::http) fn with_prefix(self, prefix: &'a str) -> Links<'a> {
-        Links { prefix, ..self }
+        Links { prefix: Some(prefix), ..self }
+    }
+
+    /// Gives nothing an `id`: for texts that are shown beside others of which nobody knows.
+    #[must_use]
+    pub(in crate::http) fn without_ids(self) -> Links<'a> {
+        Links { prefix: None, ..self }
     }
 
     /// Sets what highlights code.
@@ -43,7 +49,7 @@ impl<'a> Links<'a> {
         Links { code: Some(code), ..self }
     }
 
-    pub(super) fn prefix(&self) -> &'a str {
+    pub(super) fn prefix(&self) -> Option<&'a str> {
         self.prefix
     }
 
@@ -101,7 +107,7 @@ impl<'a> Links<'a> {
     }
 
     fn fragment(&self, fragment: &str) -> Option<String> {
-        Some(format!("#{}{}", self.prefix, slug(&decoded(fragment)?)))
+        Some(format!("#{}{}", self.prefix?, slug(&decoded(fragment)?)))
     }
 
     /// Returns a path below the root; `None` if it leaves it.

@@ -37,9 +37,10 @@ pub(in crate::http) fn blocks_of(text: &str) -> Vec<Html> {
     blocks(text).into_iter().filter_map(|range| text.get(range)).map(one).collect()
 }
 
-/// Each block is rendered alone, so references to other blocks stay text.
+/// Each block is rendered alone, so references to other blocks stay text, and a block does not know
+/// which ids others have.
 fn one(text: &str) -> Html {
-    render(text, &Links::of_folder("").with_prefix("md-a-")).html
+    render(text, &Links::of_folder("").without_ids()).html
 }
 
 /// An answer that is being written.

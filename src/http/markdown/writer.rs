@@ -386,8 +386,10 @@ impl<'t> Writer<'t> {
         let (level, start) = (leaf.level, leaf.block.start);
         let anchor = std::mem::take(&mut leaf.anchor);
         let text = self.heading_text.take().unwrap_or_default().trim().to_owned();
-        if self.headings.len() < HEADINGS_MAX && !text.is_empty() {
-            let id = self.unique(if anchor.is_empty() { slug(&text) } else { anchor });
+        if self.headings.len() < HEADINGS_MAX
+            && !text.is_empty()
+            && let Some(id) = self.unique(if anchor.is_empty() { slug(&text) } else { anchor })
+        {
             if let Some(leaf) = &mut self.leaf {
                 leaf.attributes.insert_str(0, &format!(" id=\"{id}\""));
             }
@@ -395,9 +397,9 @@ impl<'t> Writer<'t> {
         }
     }
 
-    /// Returns an id that is unique in this text.
-    pub(super) fn unique(&mut self, slug: String) -> String {
-        let prefix = self.links.prefix();
+    /// Returns an id that is unique in this text; `None` if it gets none.
+    pub(super) fn unique(&mut self, slug: String) -> Option<String> {
+        let prefix = self.links.prefix()?;
         let mut name = slug.clone();
         while self.slugs.contains_key(&name) {
             let again = self.slugs.entry(slug.clone()).or_default();
@@ -405,7 +407,7 @@ impl<'t> Writer<'t> {
             name = format!("{slug}-{again}");
         }
         self.slugs.insert(name.clone(), 0);
-        format!("{prefix}{name}")
+        Some(format!("{prefix}{name}"))
     }
 
     fn begin_code(&mut self, kind: CodeBlockKind<'_>, range: Range<usize>) {

@@ -70,7 +70,8 @@ type Produced = dyn Fn(&Tx<'_>, &Job, Produces) -> Result<bool> + Send + Sync;
 type Heard = dyn Fn(&Tx<'_>, &Job, &Fact) -> Result<()> + Send + Sync;
 type Begun = dyn Fn(&Tx<'_>, &Generation, &Job) -> Result<()> + Send + Sync;
 type Settled = dyn Fn(&Tx<'_>, &Job) -> Result<()> + Send + Sync;
-type Ended = dyn Fn(&Job) + Send + Sync;
+/// Waits for what the server itself does for a job.
+pub type Quiet = dyn Fn(JobId) -> BoxFuture<'static, ()> + Send + Sync;
 
 /// Callbacks of flows in a job's life cycle.
 #[derive(Clone)]
@@ -88,8 +89,9 @@ pub struct Hooks {
     pub answers: Arc<Settled>,
     /// Follow-up of a settled job, in the same transaction.
     pub settled: Arc<Settled>,
-    /// Runs after the transaction that settled a job is committed.
-    pub ended: Arc<Ended>,
+    /// Waits for what the server itself still does for a job that has ended, for a few seconds at
+    /// most; its settlement comes after that.
+    pub quiet: Arc<Quiet>,
     /// Follow-up of a parked job, in the same transaction: it may continue at once.
     pub parked: Arc<Settled>,
     /// Follow-up of a fact about a long-lived agent, in the transaction that records it.

@@ -31,7 +31,7 @@ const BEGIN_ENDING: &str = "
     UPDATE agent_jobs SET ending_ms = MAX(:now, started_ms)
     WHERE id = :id AND status = 'running' AND ending_ms IS NULL";
 const REQUEST_CANCEL: &str = "
-    UPDATE agent_jobs SET ending_ms = MAX(:now, started_ms), cancelled_by = :by
+    UPDATE agent_jobs SET ending_ms = IIF(:fenced, MAX(:now, started_ms), NULL), cancelled_by = :by
     WHERE id = :id AND status = 'running' AND ending_ms IS NULL AND verdict IS NULL";
 const SETTLE: &str = "
     UPDATE agent_jobs SET status = :status, reason = :reason,
@@ -150,7 +150,8 @@ pub(in crate::jobs) fn begin_ending(tx: &Tx<'_>, id: &JobId) -> Result<bool> {
 /// # Errors
 /// `conflict` with code `job_ended` if it has ended or is ending.
 pub fn request_cancel(tx: &Tx<'_>, id: &JobId, by: &Actor) -> Result<()> {
-    let params = named_params! {":id": id, ":now": tx.now(), ":by": by};
+    let is_fenced = !crate::base::fault::is_off("fence_first");
+    let params = named_params! {":id": id, ":now": tx.now(), ":by": by, ":fenced": is_fenced};
     match tx.prepare_cached(REQUEST_CANCEL)?.execute(params)? {
         1 => {
             // The queue finds it: even if the caller leaves now, the job is cancelled.

@@ -65,7 +65,7 @@ impl Bench {
             produced: Arc::new(|_, _, _| Ok(true)),
             settled: Arc::new(|_, _| Ok(())),
             answers: Arc::new(|_, _| Ok(())),
-            ended: Arc::new(|_| {}),
+            quiet: Arc::new(|_| Box::pin(std::future::ready(()))),
             parked: Arc::new(|_, _| Ok(())),
             begun: Arc::new(|_, _, _| Ok(())),
             steady: Arc::new(|_| Box::pin(async { true })),

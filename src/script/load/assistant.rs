@@ -5,6 +5,7 @@ use std::fmt;
 use std::time::Duration;
 
 use camino::Utf8Path;
+use jiff::tz::TimeZone;
 use serde::Serialize;
 
 use crate::base::limit::format_duration;
@@ -19,6 +20,7 @@ use crate::script::load::linkedin::{self, Linkedin};
 use crate::script::source::diagnostic::{Diagnostic, Findings, suggestion};
 use crate::script::source::location::Location;
 use crate::script::source::span::Spot;
+use crate::script::vm::dates::{zone_note, zone_of};
 
 /// Prefix of the names of the assistant's kinds.
 pub(crate) const KIND_PREFIX: &str = "assistant_";
@@ -92,6 +94,8 @@ pub struct Assistant {
     pub claude_api: bool,
     /// The folders of the vaults.
     pub vaults: Vaults,
+    /// The time zone of the dates that it is told.
+    pub zone: String,
     /// Its bounds.
     pub limits: AssistantLimits,
     /// Where it is declared.
@@ -152,6 +156,11 @@ impl Assistant {
         ChatCaps { running, running_person }
     }
 
+    /// Returns the time zone of the dates that it is told.
+    pub fn time_zone(&self) -> TimeZone {
+        zone_of(&self.zone).unwrap_or(TimeZone::UTC)
+    }
+
     /// Returns whether a person of this name may use it at all.
     pub fn admits(&self, person: &str) -> bool {
         self.persons.as_ref().is_none_or(|it| it.iter().any(|name| name == person))
@@ -209,7 +218,7 @@ impl Judge<'_> {
         let persons = checked.has("persons").then(|| names(checked.lines("persons")));
         let claude_code_persons = names(checked.lines("claude_code_persons"));
         let (tools, web_hosts, linkedin) = (self.tools(), self.web_hosts(), self.linkedin());
-        let (vaults, limits) = (self.vaults(folder), self.limits());
+        let (vaults, zone, limits) = (self.vaults(folder), self.zone(), self.limits());
         self.warn_unpriced(&runtimes, &limits);
         if runtimes.contains_key(&Mode::ClaudeCode) && claude_code_persons.is_empty() {
             let message = "nobody may use the mode claude_code of the assistant".to_owned();
@@ -233,6 +242,7 @@ impl Judge<'_> {
             linkedin,
             claude_api: checked.flag("claude_api").unwrap_or(false),
             vaults,
+            zone,
             limits,
             at,
         }
@@ -255,6 +265,15 @@ impl Judge<'_> {
             self.error("unknown-word", message, spot, &note);
         }
         mode
+    }
+
+    fn zone(&mut self) -> String {
+        let (checked, name) = (self.checked, self.checked.text("zone").unwrap_or("local"));
+        if zone_of(name).is_none() {
+            let message = format!("unknown time zone `{}`", name.escape_debug());
+            self.error("bad-zone", message, checked.spot("zone"), &zone_note(name));
+        }
+        name.to_owned()
     }
 
     fn runtimes(&mut self) -> BTreeMap<Mode, String> {

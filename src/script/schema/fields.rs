@@ -274,7 +274,7 @@ const WEBHOOK: [Field; 3] = [
     field("about", Shape::Line, r#""Issues of the tracker""#, "Its purpose, for people."),
 ];
 
-const ASSISTANT: [Field; 12] = [
+const ASSISTANT: [Field; 13] = [
     needed(
         "runtimes",
         Shape::Texts,
@@ -325,6 +325,13 @@ const ASSISTANT: [Field; 12] = [
             r#"redirect = "https://wiki.example.org/linkedin/callback" }"#
         ),
         "The site's LinkedIn app, with which each person connects their own account.",
+    ),
+    with(
+        "zone",
+        Shape::Line,
+        "local",
+        r#""Europe/Berlin""#,
+        "Time zone of the dates that it is told and that actions have.",
     ),
     field(
         "claude_api",

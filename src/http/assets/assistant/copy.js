@@ -32,7 +32,7 @@ document.addEventListener("click", async (event) => {
   try {
     await navigator.clipboard.write([button.dataset.copy === "code" ? code(button) : answer(button)]);
   } catch {
-    return say("This browser did not let the page copy");
+    return say("It could not be copied");
   }
   say("Copied");
   button.dataset.told = "";
@@ -46,14 +46,21 @@ function code(button) {
   return new ClipboardItem({ "text/plain": blob("text/plain", text) });
 }
 
-/** An answer keeps its form where it is pasted into a document, and is text elsewhere. */
+/** An answer keeps its form where it is pasted into a document, and is Markdown elsewhere. */
 function answer(button) {
-  const blocks = button.closest(".chat-answer").querySelector(".chat-blocks");
-  const bare = blocks.cloneNode(true);
+  const said = button.closest(".chat-answer");
+  const bare = said.querySelector(".chat-blocks").cloneNode(true);
   for (const it of bare.querySelectorAll("[data-copy]")) it.remove();
-  const text = blocks.innerText.replace(/\n{3,}/g, "\n\n").trim();
   return new ClipboardItem({
-    "text/plain": blob("text/plain", text),
+    // A promise: what is written after the click has ended is refused.
+    "text/plain": source(said.id.replace("run-", "")),
     "text/html": blob("text/html", bare.innerHTML),
   });
+}
+
+/** Returns what the model wrote. */
+async function source(run) {
+  const answer = await fetch(`/api/agent/runs/${run}`);
+  if (!answer.ok) throw new Error(`status ${answer.status}`);
+  return blob("text/plain", (await answer.json()).text);
 }

@@ -94,7 +94,7 @@ struct ActionForm {
     path: String,
     #[serde(default)]
     digest: String,
-    /// The name of a new action.
+    /// What it is called.
     #[serde(default)]
     name: String,
     #[serde(default)]
@@ -169,11 +169,27 @@ impl TextForm {
     }
 }
 
+impl ActionForm {
+    /// Returns the file of an action that gets another name.
+    fn renamed(&self) -> Option<String> {
+        let file = self.path.strip_prefix(ACTIONS_FOLDER)?.strip_prefix('/')?;
+        let (label, name) = (action::label(file)?, self.name.trim());
+        (!name.is_empty() && name != label).then(|| {
+            let ending = if file.ends_with(".prompt.md") { ".prompt.md" } else { ".md" };
+            format!("{ACTIONS_FOLDER}/{name}{ending}")
+        })
+    }
+}
+
 impl ActionPage {
     fn title(&self) -> &str {
-        let file = self.path.as_deref().and_then(|it| it.rsplit('/').next());
-        file.and_then(action::label).unwrap_or("New action")
+        self.path.as_deref().and_then(label_of).unwrap_or("New action")
     }
+}
+
+/// Returns what the action of a file is called.
+fn label_of(path: &str) -> Option<&str> {
+    action::label(path.rsplit('/').next()?)
 }
 
 pub(super) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
@@ -192,7 +208,8 @@ pub(super) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
         post("/assistant/settings/remove", site, async |site: Site, mut call: Call| {
             let sent: RemoveForm = call.form(TEXT_BYTES_MAX).await?;
             let back = action_at(&sent.path);
-            let request = TextRequest { path: sent.path, text: None, digest: sent.digest };
+            let request =
+                TextRequest { path: sent.path, text: None, digest: sent.digest, to: None };
             let outcome = assistant::write_text(&site, &call.caller()?, request).await;
             form::answer(outcome, |_| format!("{PLACE}#actions"), back, None)
         }),
@@ -301,7 +318,7 @@ async fn save_text(site: Site, mut call: Call) -> Result<Response> {
         true => Ok(()),
         false => {
             let text = (!is_empty).then_some(typed);
-            let request = TextRequest { path, text, digest };
+            let request = TextRequest { path, text, digest, to: None };
             assistant::write_text(&site, &caller, request).await.map(|_| ())
         }
     };
@@ -328,7 +345,8 @@ async fn save_action(site: Site, mut call: Call) -> Result<Response> {
         }
     };
     let digest = if sent.digest.is_empty() { NOTHING.to_owned() } else { sent.digest.clone() };
-    let request = TextRequest { path, text: Some(content), digest };
+    let to = sent.renamed();
+    let request = TextRequest { path, text: Some(content), digest, to };
     let outcome = match sent.path.is_empty() && sent.name.trim().is_empty() {
         true => Err(Error::invalid("the action has no name").of_input("name")),
         false => assistant::write_text(&site, &call.caller()?, request).await,
@@ -367,7 +385,8 @@ async fn action_page(
         },
     };
     let digest = now.as_ref().map_or(NOTHING, |it| &it.digest).to_owned();
-    let (stored, error) = stored(now);
+    let (mut stored, error) = stored(now);
+    stored.name = path.as_deref().and_then(label_of).unwrap_or_default().to_owned();
     let (sent, refused, cause) = match refused {
         None => (stored, None, None),
         Some((sent, cause)) => {

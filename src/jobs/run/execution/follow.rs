@@ -89,7 +89,7 @@ pub(super) async fn follow(
             Some(GuardEvent::Started { .. }) => started((inner, job), outside, stop).await,
             Some(GuardEvent::AgentExited { .. } | GuardEvent::Ending { .. }) => {
                 ending.get_or_insert_with(Instant::now);
-                if !std::mem::replace(&mut is_fenced, true) {
+                if !fault::is_off("fence_first") && !std::mem::replace(&mut is_fenced, true) {
                     fencing.set(fence(inner, job).fuse());
                 }
             }

@@ -434,7 +434,11 @@ pub(super) async fn settle_until_done(
     outcome: Outcome,
     stop: &CancellationToken,
 ) {
+    (inner.setup.hooks.quiet)(job.id.clone()).await;
     fault::crash_point("before_settle");
+    while fault::holds("before_settle") {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
     loop {
         match settle_once(inner, generation, job, &outcome).await {
             Ok(settled) => {
@@ -470,11 +474,7 @@ pub(super) async fn settle_once(
     let hooks = inner.setup.hooks.clone();
     let lanes = inner.setup.generations.current().capacities().clone();
     let settle = move |tx: &Tx<'_>| settle::settle(tx, &id, &outcome, produces, &hooks, &lanes);
-    let settled = inner.setup.store.write(settle).await?;
-    if settled.status.is_final() {
-        (inner.setup.hooks.ended)(&settled);
-    }
-    Ok(settled)
+    inner.setup.store.write(settle).await
 }
 
 pub(super) fn log_end(job: &Job) {

@@ -9,7 +9,7 @@ use futures_util::FutureExt as _;
 use tokio_util::sync::CancellationToken;
 use tracing::error;
 
-use crate::base::digest_hex;
+use crate::base::{digest_hex, fault};
 use crate::jobs::run::dispatch::{Inner, Running};
 use crate::jobs::run::execution::failed;
 use crate::jobs::run::execution::follow::fence;
@@ -62,7 +62,9 @@ pub(super) async fn run(
         () = clock.run_out(kind.timeout) => Told::Late,
         () = stop.cancelled() => Told::Stopping,
     };
-    fence(inner, job).await;
+    if !fault::is_off("fence_first") {
+        fence(inner, job).await;
+    }
     own.cancel();
     let done = match tokio::time::timeout(inner.ground.grace, &mut work).await {
         Ok(done) => done.ok(),

@@ -10,6 +10,7 @@ mod races;
 mod recovery;
 mod refusals;
 mod sources;
+mod staged;
 mod support;
 mod table;
 mod workspaces;

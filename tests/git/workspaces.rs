@@ -10,19 +10,19 @@ use wiki_browser::documents::workspace::{Discard, Wanted, make, remove};
 
 use crate::git::support::{folder, git, init, open, try_git, write};
 
-struct Bench {
+pub(super) struct Bench {
     repo: Repo,
-    top: Utf8PathBuf,
-    below: Utf8PathBuf,
+    pub(super) top: Utf8PathBuf,
+    pub(super) below: Utf8PathBuf,
     ids: Ids,
     _folder: tempfile::TempDir,
 }
 
 /// A worktree of a job.
-struct Tree {
+pub(super) struct Tree {
     job: JobId,
-    path: Utf8PathBuf,
-    base: BlobId,
+    pub(super) path: Utf8PathBuf,
+    pub(super) base: BlobId,
 }
 
 fn wanted<'a>(folder: &'a Utf8Path, path: &'a Utf8Path, job: &'a JobId) -> Wanted<'a> {
@@ -30,7 +30,7 @@ fn wanted<'a>(folder: &'a Utf8Path, path: &'a Utf8Path, job: &'a JobId) -> Wante
 }
 
 impl Bench {
-    async fn new(files: &[(&str, &str)]) -> Bench {
+    pub(super) async fn new(files: &[(&str, &str)]) -> Bench {
         let (held, base) = folder();
         let top = base.join("wiki");
         init(&top, files);
@@ -39,7 +39,7 @@ impl Bench {
         Bench { repo, top, below, ids: Ids::new(Clock::system()), _folder: held }
     }
 
-    async fn make(&self) -> Tree {
+    pub(super) async fn make(&self) -> Tree {
         let job: JobId = self.ids.mint();
         let path = self.below.join(format!("wt-{job}"));
         let wanted = wanted(&self.top, &path, &job);
@@ -47,7 +47,11 @@ impl Bench {
         Tree { job, path, base: made.base }
     }
 
-    async fn remove(&self, tree: &Tree, discard: Discard) -> Result<Option<String>, String> {
+    pub(super) async fn remove(
+        &self,
+        tree: &Tree,
+        discard: Discard,
+    ) -> Result<Option<String>, String> {
         let wanted = wanted(&self.top, &tree.path, &tree.job);
         remove(&self.repo, wanted, Some(&tree.base), discard)
             .await
@@ -55,7 +59,7 @@ impl Bench {
     }
 
     /// What git and the disk know of worktrees.
-    fn left(&self) -> (usize, bool) {
+    pub(super) fn left(&self) -> (usize, bool) {
         let listed = git(&self.top, &["worktree", "list", "--porcelain"]);
         let count = listed.lines().filter(|line| line.starts_with("worktree ")).count();
         (count - 1, self.below.read_dir_utf8().is_ok_and(|it| it.count() > 0))
@@ -405,7 +409,7 @@ async fn commits_are_kept_wherever_the_agent_left_its_head() {
 }
 
 #[allow(clippy::disallowed_methods, reason = "a test copies a folder as it is")]
-fn copy(from: &Utf8Path, to: &Utf8Path) {
+pub(super) fn copy(from: &Utf8Path, to: &Utf8Path) {
     let copied =
         std::process::Command::new("/bin/cp").args(["-a", from.as_str(), to.as_str()]).status();
     assert!(copied.unwrap().success());

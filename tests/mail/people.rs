@@ -36,6 +36,30 @@ fn mail_of_a_person_is_read_by_that_person_only() {
     server.stop();
 }
 
+/// A person from outside reads no messages, so nothing is sent to one; a channel takes no replies.
+#[test]
+fn what_nobody_could_read_is_refused() {
+    let bench = Bench::new();
+    bench.inbox("t/first", "timeout = \"1m\"", "wb-agent complete --reply 1");
+    let server = bench.serve();
+    bench.json(&["person", "add", "eve", "--outside"]);
+    let channel = bench.post("/api/channels", json!({"name": "room", "members": []})).ok();
+    let channel = format!("channel:{}", channel["slug"].as_str().unwrap());
+    let refused = send(&bench, "person:eve", json!("hello"));
+    assert_eq!(refused.refusal(), (409, "not_deliverable"));
+    assert!(refused.body.to_string().contains("from outside"), "{}", refused.body);
+    for to in ["person:eve", &channel] {
+        let body = json!({"to": "topic:t/first", "payload": 0, "reply_to": to});
+        let refused = bench.post("/api/messages", body);
+        assert_eq!(refused.refusal(), (409, "not_deliverable"), "{to}");
+        let error = &refused.body["error"];
+        assert!(error["hint"].is_string() && error["input"] == "reply_to", "{error}");
+    }
+    assert_eq!(bench.json(&["mail", "list"])["items"], json!([]));
+    assert_eq!(bench.json(&["job", "list"])["items"], json!([]));
+    server.stop();
+}
+
 /// Two instances and a person: what is sent to a running one is pulled, once, and confirmed.
 #[test]
 fn an_instance_pulls_what_is_sent_to_it() {

@@ -13,6 +13,7 @@ mod mail;
 mod mcp;
 mod mode;
 mod verbs;
+mod verdict;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -137,8 +138,8 @@ fn run(cli: Cli) -> Result<u8> {
         }
         Verb::PutPerspective(args) => put_perspective(&screen, &place, &args)?,
         Verb::Approval(verb) => return approval::run(&screen, || client(&place), &verb),
-        Verb::Complete { reply } => mail::complete(&screen, &place, reply.as_deref())?,
-        Verb::Fail { reason } => mail::fail(&screen, &place, &reason)?,
+        Verb::Complete { reply } => verdict::complete(&screen, &place, reply.as_deref())?,
+        Verb::Fail { reason } => verdict::fail(&screen, &place, &reason)?,
         Verb::Inbox { after, wait } => mail::inbox(&screen, &place, after, wait.as_deref())?,
         Verb::Peek { worker, lines } => peek(&screen, &place, &worker, lines)?,
         Verb::Send(args) => mail::send(&screen, &place, &args)?,

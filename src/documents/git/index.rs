@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use camino::{Utf8Path, Utf8PathBuf};
 
 use crate::base::{BlobId, Error, Result, SourcePath};
-use crate::documents::git::{Repo, blocking};
+use crate::documents::git::{Repo, blocking, digest};
 
 /// Output limit for a listing of the whole index, in bytes; 100,000 typical paths take some 15 MB.
 const LISTING_BYTES_MAX: usize = crate::base::limit::GIT_LISTING_BYTES_MAX;
@@ -47,6 +47,16 @@ impl Repo {
         let listed = call.output_max(LISTING_BYTES_MAX).output().await?;
         let found = entries(&listed).find(|(name, _)| *name == path.as_bytes());
         found.map(|(_, entry)| entry).transpose()
+    }
+
+    /// Returns whether an index ends with its checksum. Git itself does not check it, and reads one
+    /// that was cut off as if it had no entries.
+    pub(in crate::documents) fn is_whole_index(&self, bytes: &[u8]) -> bool {
+        let format = self.shared.format;
+        let Some(at) = bytes.len().checked_sub(format.id_bytes()) else { return false };
+        let (content, sum) = bytes.split_at(at);
+        // Zeros: `index.skipHash`.
+        sum.iter().all(|byte| *byte == 0) || digest(format, &[content]) == sum
     }
 
     /// Returns whether git tracks a file at this path, regardless of the site's globs.

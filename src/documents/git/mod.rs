@@ -435,16 +435,20 @@ async fn refuse_foreign(git: &Git, root: &Utf8Path) -> Result<ObjectFormat> {
 
 fn hash_object(format: ObjectFormat, kind: &str, bytes: &[u8]) -> BlobId {
     let head = format!("{kind} {}\0", bytes.len());
-    let hex = match format {
+    let hex = hex(&digest(format, &[head.as_bytes(), bytes]));
+    BlobId::try_from(hex).unwrap_or_else(|_| unreachable!("a digest in hexadecimal is an id"))
+}
+
+fn digest(format: ObjectFormat, parts: &[&[u8]]) -> Vec<u8> {
+    match format {
         ObjectFormat::Sha1 => {
-            hex(&Sha1::new().chain_update(head.as_bytes()).chain_update(bytes).finalize())
+            parts.iter().fold(Sha1::new(), |it, part| it.chain_update(part)).finalize().to_vec()
         }
         ObjectFormat::Sha256 => {
             use sha2::Digest as _;
-            hex(&Sha256::new().chain_update(head.as_bytes()).chain_update(bytes).finalize())
+            parts.iter().fold(Sha256::new(), |it, part| it.chain_update(part)).finalize().to_vec()
         }
-    };
-    BlobId::try_from(hex).unwrap_or_else(|_| unreachable!("a digest in hexadecimal is an id"))
+    }
 }
 
 fn hex(bytes: &[u8]) -> String {

@@ -1,4 +1,5 @@
-//! Whether an approval can write a Source: it is committed, and nobody works on it (`source_dirty`).
+//! Whether an approval can write a Source: it is committed, and nobody works on it
+//! (`source_dirty`).
 
 use crate::base::{Error, Result, SourcePath, fault};
 use crate::documents::git::{Conversion, MERGE_IN_PROGRESS, Repo};

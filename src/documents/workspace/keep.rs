@@ -1,7 +1,8 @@
 //! Saves the work that an agent left in its worktree under a ref before the worktree is removed.
 //!
-//! **Invariant:** the worktree's own index, which an agent may have told to ignore files, is never
-//! used; git compares the files themselves.
+//! **Invariant:** git compares the files themselves. The worktree's own index, which an agent may
+//! have told to ignore files, adds what is staged, and names those that a sparse checkout leaves
+//! out.
 
 use camino::Utf8Path;
 
@@ -10,6 +11,7 @@ use crate::base::{BlobId, Error, Result, fault, truncate_chars};
 use crate::documents::git::{Call, GIT_FAILED, Person, blocking};
 use crate::documents::snapshot::name;
 use crate::documents::workspace::commits::lost;
+use crate::documents::workspace::index::Index;
 use crate::documents::workspace::proof::{UNREADABLE, require_readable};
 use crate::documents::workspace::tree::{NOT_KEPT, Tree, not_kept};
 use crate::process::Scratch;
@@ -19,12 +21,15 @@ const LISTING_BYTES_MAX: usize = crate::base::limit::GIT_LISTING_BYTES_MAX;
 
 /// Characters kept of git's error messages.
 const SAID_CHARS_MAX: usize = 300;
+/// The messages of the commits that save what is in no commit yet.
+const OF_FILES: &str = "Work that was left in a worktree\n";
+const OF_INDEX: &str = "What was staged in that worktree\n";
 /// Most names under which the work of one worktree is saved.
 const KEPT_MAX: u32 = 10;
 
 /// Saves what differs from `base` under a ref and reads it back; returns the name of the ref, or
 /// `None` if nothing differs. Ignored files are skipped. Commits no longer reachable from HEAD
-/// become additional parents.
+/// become additional parents, as does what is staged and not in the files.
 ///
 /// # Errors
 /// `conflict` with code `not_kept` if it is too much, or in a nested repository; `unavailable` if
@@ -45,23 +50,26 @@ pub(in crate::documents::workspace) async fn keep(
 async fn keep_once(tree: &Tree, base: &BlobId, name: &str) -> Result<Option<String>> {
     let head = head_of(tree, base).await?;
     refuse_repository(tree).await?;
-    let lost = lost(tree, &[base, &head]).await?;
-    refuse_large(tree, base, (&head, &lost)).await?;
+    let mut ends = lost(tree, &[base, &head]).await?;
+    refuse_large(tree, base, (&head, &ends)).await?;
     let scratch = Scratch::open("wiki-browser-keep-")?;
-    let index = scratch.path().join("index");
-    let written = write_tree(tree, &head, base, &index).await?;
-    if head == *base && lost.is_empty() && written == tree_of(tree, base).await? {
+    let index = Index::copy(tree, scratch.path()).await?;
+    let written = write_tree(tree, (base, &head), &index, &scratch.path().join("index")).await?;
+    let staged = index.tree().await?.filter(|it| *it != written);
+    ends.extend(staged_commit(tree, staged, (base, &head, &ends), name).await?);
+    if head == *base && ends.is_empty() && written == tree_of(tree, base).await? {
         return Ok(None);
     }
-    let commit = match lost.is_empty() && written == tree_of(tree, &head).await? {
+    let commit = match ends.is_empty() && written == tree_of(tree, &head).await? {
         true => head,
-        false => join(tree, &written, &[&[head], &lost[..]].concat()).await?,
+        false => join(tree, &written, &[&[head], &ends[..]].concat(), OF_FILES).await?,
     };
+    refuse_large(tree, base, (&commit, &[])).await?;
     store(tree, &commit, base, name).await.map(Some)
 }
 
-/// Saves the commits of a worktree whose folder is gone, unless a ref has them; returns the name of
-/// the ref.
+/// Saves the commits of a worktree whose folder is gone, and what is staged in it, unless a ref has
+/// them; returns the name of the ref.
 ///
 /// # Errors
 /// Same as [`keep`].
@@ -77,6 +85,9 @@ pub(in crate::documents::workspace) async fn keep_commits(
     let is_reached = call.output().await?.is_empty();
     let mut ends = lost(tree, &[base, &head]).await?;
     refuse_large(tree, base, (&head, &ends)).await?;
+    let scratch = Scratch::open("wiki-browser-keep-")?;
+    let staged = Index::copy(tree, scratch.path()).await?.tree().await?;
+    ends.extend(staged_commit(tree, staged, (base, &head, &ends), name).await?);
     let tip = match is_reached {
         false => head,
         true if ends.is_empty() => return Ok(None),
@@ -86,9 +97,10 @@ pub(in crate::documents::workspace) async fn keep_commits(
         true => tip,
         false => {
             let written = tree_of(tree, &tip).await?;
-            join(tree, &written, &[&[tip], &ends[..]].concat()).await?
+            join(tree, &written, &[&[tip], &ends[..]].concat(), OF_FILES).await?
         }
     };
+    refuse_large(tree, base, (&commit, &[])).await?;
     store(tree, &commit, base, name).await.map(Some).map_err(as_not_kept)
 }
 
@@ -112,9 +124,30 @@ async fn tree_of(tree: &Tree, commit: &BlobId) -> Result<String> {
     tree.repo.git().call(&["rev-parse", &format!("{commit}^{{tree}}")]).line().await
 }
 
-async fn join(tree: &Tree, written: &str, parents: &[BlobId]) -> Result<BlobId> {
+/// Stores what is staged as a commit, unless the history that is saved has it.
+async fn staged_commit(
+    tree: &Tree,
+    staged: Option<String>,
+    (base, head, lost): (&BlobId, &BlobId, &[BlobId]),
+    name: &str,
+) -> Result<Option<BlobId>> {
+    let Some(staged) = staged else { return Ok(None) };
+    if staged == tree_of(tree, base).await? {
+        return Ok(None);
+    }
+    let call = tree.repo.git().call(&["rev-list", "--format=%T", head.as_str()]);
+    let call = lost.iter().fold(call, |call, it| call.arg(it.as_str()));
+    // An interrupted removal may already have saved it.
+    let call = call.arg(format!("--glob={name}*")).arg(format!("^{base}"));
+    let saved = call.output_max(LISTING_BYTES_MAX).output().await?;
+    if saved.split(|byte| *byte == b'\n').any(|it| it == staged.as_bytes()) {
+        return Ok(None);
+    }
+    join(tree, &staged, std::slice::from_ref(head), OF_INDEX).await.map(Some)
+}
+
+async fn join(tree: &Tree, written: &str, parents: &[BlobId], message: &str) -> Result<BlobId> {
     let by = Person { name: "wiki-browser".to_owned(), email: String::new() };
-    let message = "Work that was left in a worktree\n";
     tree.repo.commit_aside(&written.parse()?, parents, &by, message).await
 }
 
@@ -151,7 +184,12 @@ async fn store(tree: &Tree, commit: &BlobId, base: &BlobId, name: &str) -> Resul
 }
 
 /// Stores the current files as a tree; refuses before storing anything if it is too much.
-async fn write_tree(tree: &Tree, head: &BlobId, base: &BlobId, index: &Utf8Path) -> Result<String> {
+async fn write_tree(
+    tree: &Tree,
+    (base, head): (&BlobId, &BlobId),
+    theirs: &Index<'_>,
+    index: &Utf8Path,
+) -> Result<String> {
     let call = async |args: &[&str]| -> Result<Call<'_>> {
         let call = tree.call(args).await?.set("core.splitIndex=false");
         Ok(call.env("GIT_INDEX_FILE", index.as_str()).writing().output_max(LISTING_BYTES_MAX))
@@ -161,6 +199,12 @@ async fn write_tree(tree: &Tree, head: &BlobId, base: &BlobId, index: &Utf8Path)
     let refreshed = call(&["update-index", "-q", "--refresh"]).await?.run().await?;
     if refreshed.code > 1 {
         return Err(refreshed.failure());
+    }
+    let gone = call(&["ls-files", "--deleted", "-z"]).await?.output().await?;
+    let hidden = hidden_of(&gone, theirs).await?;
+    if !hidden.is_empty() {
+        let skip = ["update-index", "-z", "--skip-worktree", "--stdin"];
+        call(&skip).await?.stdin(hidden).output().await?;
     }
     let changed = call(&["diff-files", "--name-only", "-z"]).await?.output().await?;
     let others = call(&["ls-files", "--others", "--exclude-standard", "-z"]).await?.run().await?;
@@ -191,6 +235,17 @@ async fn write_tree(tree: &Tree, head: &BlobId, base: &BlobId, index: &Utf8Path)
     }
     refuse_nested(tree, call(&["ls-files", "--stage", "-z"]).await?.output().await?).await?;
     call(&["write-tree"]).await?.line().await
+}
+
+/// Returns those of the missing files that a sparse checkout leaves out: they are unchanged.
+async fn hidden_of(gone: &[u8], theirs: &Index<'_>) -> Result<Vec<u8>> {
+    if gone.is_empty() {
+        return Ok(Vec::new());
+    }
+    let hidden = theirs.hidden().await?;
+    let names = gone.split_inclusive(|byte| *byte == 0);
+    let names = names.filter(|it| it.strip_suffix(b"\0").is_some_and(|it| hidden.contains(it)));
+    Ok(names.flatten().copied().collect())
 }
 
 /// Returns the total size of the commits since `base`, in bytes.

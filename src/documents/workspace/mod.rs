@@ -4,6 +4,7 @@
 //! request; and only if it was created for that very row.
 
 mod commits;
+mod index;
 mod keep;
 mod moved;
 mod proof;

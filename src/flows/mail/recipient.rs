@@ -38,14 +38,18 @@ pub(super) fn resolve(works: &Works, c: &Connection, to: &Address) -> Result<Rec
             require_instance(c, template, job).map(|()| Recipient::Instance)
         }
         Address::Person(name) => match people::find_by_name(c, name)? {
-            Some(person) if person.disabled_at.is_none() => Ok(Recipient::Person(person.id)),
-            Some(_) => Err(gone(to, "is disabled")),
+            Some(person) if person.disabled_at.is_some() => Err(gone(to, "is disabled")),
+            Some(person) if person.is_external => {
+                Err(not_deliverable(format!("{to} is from outside and cannot read messages"))
+                    .hint("write to them in a channel in which they take part"))
+            }
+            Some(person) => Ok(Recipient::Person(person.id)),
             None => Err(nobody(to, None)),
         },
         Address::Agent(name) => agents::resolve(works, c, name).map(|it| Recipient::Agent(it.name)),
-        Address::Channel(_) => {
-            Err(Error::conflict("not_deliverable", format!("{to} does not accept messages yet")))
-        }
+        // What is sent to a channel is said there (`send.rs`), before anybody is resolved.
+        Address::Channel(_) => Err(not_deliverable(format!("{to} cannot receive replies"))
+            .hint("let the reply go to a person, an inbox or an agent, which can post it there")),
     }
 }
 
@@ -91,6 +95,10 @@ fn require_instance(c: &Connection, template: &str, job: &str) -> Result<()> {
         true => Err(gone(&to, "has ended")),
         false => Ok(()),
     }
+}
+
+fn not_deliverable(why: String) -> Error {
+    Error::conflict("not_deliverable", why)
 }
 
 fn nobody(to: &Address, hint: Option<&str>) -> Error {

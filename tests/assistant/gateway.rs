@@ -139,7 +139,11 @@ fn a_person_signs_in_and_is_answered_with_their_subscription() {
         assert_eq!(mode(file.unwrap().path()), 0o600);
     }
     let launch = std::fs::read_to_string(folder(&bench).join("run/launch.json")).unwrap();
-    assert!(!launch.contains("WB_GATEWAY_TOKEN") && launch.contains("WB_GATEWAY_DIR"));
+    let launch: serde_json::Value = serde_json::from_str(&launch).unwrap();
+    let written = launch["env"].as_array().unwrap();
+    let is_written = |name: &str| written.iter().any(|it| it[0] == name);
+    assert!(!is_written("WB_GATEWAY_TOKEN") && is_written("WB_GATEWAY_DIR"), "{launch:#}");
+    assert!(launch["private_names"].as_array().unwrap().contains(&json!("WB_GATEWAY_TOKEN")));
     assert!(!server.log().contains(KEY));
     let gone =
         bench.send(&Call::new("DELETE", "/api/agent/gateway/login").token(&bench.operator()));

@@ -7,7 +7,7 @@ use wiki_browser::http::{ROUTES, Verb, Who};
 use super::gateway::{install, subscribed};
 use super::tools::vault;
 use super::{Live, token};
-use crate::support::{Answer, Bench, Call, Server};
+use crate::support::{Answer, Bench, Call, Server, ends_a_job};
 
 const PRIVATE: &str = "PRIVATE-WORDS";
 
@@ -115,7 +115,7 @@ fn walk(browser: &Browser<'_>, who: &str, ids: &[String]) -> usize {
             || route.path == "/api/events"
             || route.is_socket_only
             || route.who == Who::Signed
-            || (route.path.ends_with("/jobs/{id}/cancel") && who == "an admin");
+            || (ends_a_job(route.path) && who == "an admin");
         if is_left_out {
             continue;
         }

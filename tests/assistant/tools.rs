@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use wiki_browser::http::{ROUTES, Verb, Who};
 
 use super::{Live, ask, assistant, ended, history, person, replay, text_of, token};
-use crate::support::{Bench, Call, Server, until, wait_for};
+use crate::support::{Bench, Call, Server, ends_a_job, until, wait_for};
 
 /// Returns the vault of the operator, which the first call makes.
 pub(super) fn vault(bench: &Bench) -> camino::Utf8PathBuf {
@@ -215,8 +215,8 @@ fn g43_a_question_does_not_outlive_its_server() {
 #[track_caller]
 fn walk(bench: &Bench, token: &str, ids: &[&str]) {
     for (route, id) in ROUTES.iter().flat_map(|it| ids.iter().map(move |id| (it, *id))) {
-        let is_left_out = ["/api/logout", "/api/events"].contains(&route.path)
-            || route.path.ends_with("/jobs/{id}/cancel");
+        let is_left_out =
+            ["/api/logout", "/api/events"].contains(&route.path) || ends_a_job(route.path);
         if is_left_out || route.who == Who::Signed {
             continue;
         }

@@ -6,7 +6,7 @@ use std::io::{Read as _, Write as _};
 use serde_json::{Value, json};
 use wiki_browser::http::{ROUTES, Verb, Who};
 
-use crate::support::{Answer, Bench, Call, Server};
+use crate::support::{Answer, Bench, Call, Server, ends_a_job};
 
 /// What only the owner may find anywhere.
 const SECRETS: [&str; 4] =
@@ -133,7 +133,7 @@ fn g45_a_private_job_is_on_no_route_of_anybody_else() {
     for (who, token) in others.iter().chain([&agent]) {
         for route in ROUTES {
             // An admin ends it by its id, see below; these two end the one who asks.
-            let is_cancel = route.path.ends_with("/jobs/{id}/cancel") && *who != "member";
+            let is_cancel = ends_a_job(route.path) && *who != "member";
             let is_farewell = ["/api/logout", "/api/events"].contains(&route.path);
             if is_cancel || is_farewell || matches!(route.who, Who::Signed) {
                 continue;

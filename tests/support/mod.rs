@@ -23,4 +23,4 @@ pub(crate) use look::{
 pub(crate) use model::{KEY, Model};
 pub(crate) use server::{Server, shell};
 pub(crate) use site::{Bench, Topic, cli, git, try_git};
-pub(crate) use wire::{Answer, Call, raw};
+pub(crate) use wire::{Answer, Call, ends_a_job, raw};

@@ -183,3 +183,8 @@ fn parse(bytes: &[u8]) -> Option<Answer> {
         .unwrap_or_else(|_| Value::String(String::from_utf8_lossy(body).into_owned()));
     Some(Answer { status, head, body })
 }
+
+/// Returns whether a route ends a job by its id, which an admin may do with the job of anyone.
+pub(crate) fn ends_a_job(route: &str) -> bool {
+    ["/jobs/{id}/cancel", "/jobs/{id}/kill"].iter().any(|it| route.ends_with(it))
+}

@@ -15,6 +15,7 @@ mod history;
 mod index;
 mod last_change;
 mod papers;
+mod planted;
 pub(in crate::documents) mod programs;
 mod proof;
 mod renames;
@@ -36,6 +37,7 @@ use crate::documents::git::failure::UNSAFE_REPOSITORY;
 use crate::documents::snapshot::Looks;
 use crate::process::{Children, Root};
 
+use planted::{refuse_diverted, refuse_planted};
 use settings::{Settings, StandIn, common_folder};
 
 pub use convert::CONTENT_FILTER;
@@ -104,44 +106,6 @@ impl ObjectFormat {
             ObjectFormat::Sha256 => 32,
         }
     }
-}
-
-/// The code of a repository that somebody has put in the place of the site's.
-const PLANTED_REPOSITORY: &str = "planted_repository";
-
-/// Refuses a repository in a folder whose files another one tracks: somebody has put it there, and
-/// what is approved would go astray.
-async fn refuse_planted(git: &Git, top: &Utf8Path) -> Result<()> {
-    let Some((parent, name)) = top.parent().zip(top.file_name()) else { return Ok(()) };
-    let (program, children) = git.program();
-    let outer = Git::new(program, parent, children);
-    // A submodule is a commit there, and anything else is not there.
-    let found = outer.call(&["cat-file", "-t"]).arg(format!("HEAD:./{name}")).run().await?;
-    if found.stdout.trim_ascii() != b"tree" {
-        return Ok(());
-    }
-    let message = format!("{top} is a repository of its own, and another one tracks its files");
-    let made = match top.join(".git").symlink_metadata() {
-        Ok(_) => format!("{top}/.git"),
-        Err(_) => format!("HEAD, config, objects and refs in {top}"),
-    };
-    Err(Error::unavailable(message)
-        .code(PLANTED_REPOSITORY)
-        .hint(format!("remove {made} if you have not made it: an agent may have")))
-}
-
-/// Refuses a repository whose `commondir` leads to another one, where approvals would go.
-fn refuse_diverted(git_dir: &Utf8Path, common: &Utf8Path) -> Result<()> {
-    let own = common_folder(git_dir, ".")?;
-    // As git makes the worktree NAME: `.git/worktrees/NAME`.
-    let is_worktree = || own.parent().is_some_and(|it| it == common.join("worktrees"));
-    if own == *common || is_worktree() {
-        return Ok(());
-    }
-    let message = format!("{git_dir}/commondir leads to another repository: {common}");
-    Err(Error::unavailable(message)
-        .code(PLANTED_REPOSITORY)
-        .hint(format!("remove {git_dir}/commondir if you have not made it: an agent may have")))
 }
 
 impl Repo {

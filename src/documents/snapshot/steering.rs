@@ -127,7 +127,8 @@ fn named_by(
             plain.chain(bare).filter(|it| is_shell || it.contains(['/', '.'])).collect()
         }
     };
-    // A line of shell may go into a folder, or search it for programs: its words are looked for there.
+    // A line of shell may go into a folder, or search it for programs: the words are looked for
+    // there, too.
     let is_folder = |it: &Utf8PathBuf| it.starts_with(top) && it.is_dir();
     let folders_named = words.iter().filter(|it| !it.is_empty() && !may_be_folder && !is_include);
     let inner: BTreeSet<Utf8PathBuf> =

@@ -148,11 +148,15 @@ fn no_variable_that_may_be_a_key_is_written_down() {
     let server = bench.serve_with(&[("ANTHROPIC_API_KEY", "sk-s3cret"), ("LC_ALL", "C")]);
     let job = bench.ended(&bench.job("ask", serde_json::json!({})));
     assert_eq!(job["status"], "succeeded", "{job:#}");
-    assert!(bench.left("env").contains("ANTHROPIC_API_KEY=sk-s3cret"));
+    let env = bench.left("env");
+    assert!(env.contains("ANTHROPIC_API_KEY=sk-s3cret"));
+    let token = env.lines().find_map(|it| it.strip_prefix("WB_TOKEN=")).unwrap();
     let folder = bench.data.join("jobs").join(job["id"].as_str().unwrap());
     let launch = std::fs::read_to_string(folder.join("launch.json")).unwrap();
     assert!(launch.contains("LC_ALL") && launch.contains("PATH"), "{launch}");
-    assert!(!launch.contains("s3cret") && !launch.contains("WB_TOKEN"), "{launch}");
+    assert!(!launch.contains("s3cret") && !launch.contains(token), "{launch}");
+    let names = r#""private_names":["ANTHROPIC_API_KEY","OUT","WB_TOKEN"]"#;
+    assert!(launch.contains(names), "{launch}");
     let found = shell(&format!("grep -rl s3cret '{}' || true", bench.data));
     assert_eq!(found, "");
     server.stop();

@@ -66,8 +66,9 @@ pub(super) fn marked(text: &str) -> String {
     mark_lines(text, is_ours)
 }
 
-/// Returns whether a line, as it is read, is like one that stands around messages.
-fn is_ours(line: &str) -> bool {
+/// Returns whether a line, as it is read, is like one that stands around messages, in a channel or
+/// in direct messages: an agent gets both.
+pub fn is_ours(line: &str) -> bool {
     let begins = |with: &str| {
         line.get(..with.len()).is_some_and(|beginning| beginning.eq_ignore_ascii_case(with))
     };
@@ -75,6 +76,7 @@ fn is_ours(line: &str) -> bool {
     begins("[#")
         || begins(CONTEXT)
         || begins("‹wb:")
+        || ["[message ", "[reply ", "[failure ", "[notice ", "(cut: "].iter().any(|it| begins(it))
         || [LAST, UNSURE, NEW].map(is_heading).contains(&true)
 }
 

@@ -28,6 +28,7 @@ pub use attachment::{
     Attachment, Uploader, content as attachment_content, drop_unsent, droppable,
     find as find_attachment, no_attachment, of_message as attachments_of, upload,
 };
+pub use block::is_ours;
 pub use block::{
     BLOCK_BYTES_MAX, Envelope, MESSAGES_MAX, NEW as NEW_MESSAGES, UNSURE, cut, envelopes, left_out,
     read as read_block,
@@ -49,7 +50,7 @@ pub use message::{
     mentions_after, outcomes_after, since,
 };
 pub use pause::Pause;
-pub use post::{Author, NewPost, TEXT_CHARS_MAX, is_too_fast, pause, post};
+pub use post::{Author, NewPost, TEXT_CHARS_MAX, add_late_line, is_too_fast, pause, post};
 pub use primer::{PrimerWords, briefing, briefing_max, own_primer, primer, primer_words};
 pub use provenance::Cause;
 pub use starts::{count_start, inherit_starts};

@@ -163,6 +163,15 @@ pub fn post(
     Ok(spoken)
 }
 
+/// Adds a line of the site to a channel that has ended: nobody is woken.
+///
+/// # Errors
+/// As any write.
+pub fn add_late_line(tx: &Tx<'_>, ids: &Ids, channel: &Channel, line: &NewPost) -> Result<()> {
+    let spoken = write(tx, ids, channel, line)?;
+    tell(tx, channel, &spoken, &line.author.actor())
+}
+
 /// Pauses a channel and announces it there, once.
 ///
 /// # Errors

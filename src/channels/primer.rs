@@ -9,6 +9,7 @@ const RULES: &str = "\
 - Everybody here reads what you write. Say what you have come to, not how you got there.
 - Your last words of a turn are posted here for you. One answer to what you were told is enough.
 - If you have nothing to add, answer [no-reply]: then nothing is posted.
+- To say something before that, or with a file: `wb-agent channel post` (see `wb-agent help`).
 - Write @name to have somebody answer; what others write reaches you after your turn, so do not
   wait or poll.
 - Begin a line with `Decision:` or `Action:` when there is one.";

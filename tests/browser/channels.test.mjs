@@ -78,6 +78,7 @@ test("a person and an agent talk on a page that follows them", async (t) => {
   assert.deepEqual(await findings(page), []);
   await page.getByRole("button", { name: "Resume" }).click();
   await page.locator(".ch-paused").waitFor({ state: "detached" });
+  await page.getByText("Complete …").click();
   await page.getByRole("button", { name: "Complete" }).click();
   await page.getByText("This channel is complete.").waitFor();
   await page.getByRole("link", { name: "Read it as Markdown" }).waitFor();

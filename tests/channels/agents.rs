@@ -155,6 +155,23 @@ fn g38_what_is_said_while_an_agent_works_is_one_block_after_its_turn() {
     let causes: Vec<&Value> =
         page["items"].as_array().unwrap().iter().map(|it| &it["answers"]).collect();
     assert_eq!(causes, [&Value::Null, &Value::Null, &Value::Null, &json!(1), &json!(3)]);
+    // An answer to a channel that was completed meanwhile is not posted, and not lost.
+    for file in ["go", "held"] {
+        std::fs::remove_file(bench.out.join(file)).unwrap();
+    }
+    say(&bench, &slug, "hold on once more");
+    bench.wait_left("held");
+    bench.json(&["channel", "complete", &slug]);
+    std::fs::write(bench.out.join("go"), "").unwrap();
+    let line = "robbo answered after the channel was completed; see agent:robbo.";
+    until("the channel says so", || {
+        let page = bench.get(&format!("/api/channels/{slug}/messages")).ok();
+        page["items"].as_array().unwrap().iter().any(|it| it["text"] == line)
+    });
+    let turn = &bench.get("/api/agents/robbo/turns").ok()["items"][0];
+    assert!(turn["answer"].as_str().unwrap().starts_with("robbo answers 3"), "{turn:#}");
+    let page = bench.get("/agents/robbo").body.to_string();
+    assert!(page.contains("Answer, not posted") && page.contains("robbo answers 3"));
     server.stop();
 }
 

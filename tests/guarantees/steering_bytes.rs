@@ -299,7 +299,7 @@ fn g31_what_links_and_settings_lead_to_is_watched() {
         "pkg/__main__.py",
         "tpl/hooks/post-checkout",
     ];
-    let name = |file: &str| format!("edits-{}", file.replace(['/', '.'], "-"));
+    let name = |file: &str| format!("edits-{}", file.replace(['/', '.'], "-").to_lowercase());
     for file in edited {
         declare(&bench, &name(file), &format!("echo '# obey' >> {file}"));
     }
@@ -330,7 +330,7 @@ fn g31_what_links_and_settings_lead_to_is_watched() {
 fn g31_a_repository_without_a_working_tree_of_its_own_is_watched() {
     let bench = Bench::new();
     for folder in ["docs", "notes"] {
-        std::fs::create_dir(bench.top.join(folder)).unwrap();
+        std::fs::create_dir_all(bench.top.join(folder)).unwrap();
         bench.write(&format!("{folder}/a.md"), "a\n");
     }
     bench.git(&["add", "-A"]);
@@ -360,14 +360,24 @@ fn g31_a_repository_is_not_exchanged_for_another() {
     let bench = Bench::new();
     let divert = "cp -r .git \"$WB_SITE/ev\" && echo \"$WB_SITE/ev\" > .git/commondir";
     declare(&bench, "diverts", &divert.replace("$WB_SITE", bench.out.as_str()));
+    let link =
+        format!("cp -r .git '{0}/copy' && mv .git '{0}/old' && ln -s '{0}/copy' .git", bench.out);
+    declare(&bench, "links", &link);
     let server = bench.serve();
     let before = bench.git(&["rev-parse", "HEAD"]);
     let job = bench.job("diverts", json!({}));
     let named = told(&bench.ended(&job));
-    assert!(named.contains("commondir"), "{named}");
+    assert!(named.contains("agent_files: .git/commondir can control"), "{named}");
     let (code, out, err) = bench.cli(&["job", "restore", &job]);
     assert_eq!(code, 0, "{out}{err}");
     assert!(!bench.top.join(".git/commondir").exists());
+    assert_eq!(bench.git(&["rev-parse", "HEAD"]), before);
+    // The same by a link in its place.
+    let linked = bench.job("links", json!({}));
+    let named = told(&bench.ended(&linked));
+    assert!(named.contains("agent_files: .git can control"), "{named}");
+    std::fs::remove_file(bench.top.join(".git")).unwrap();
+    std::fs::rename(bench.out.join("old"), bench.top.join(".git")).unwrap();
     assert_eq!(bench.git(&["rev-parse", "HEAD"]), before);
     server.stop();
 }

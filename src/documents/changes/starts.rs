@@ -7,7 +7,7 @@ use crate::base::Result;
 use crate::documents::changes::{NAMED_MAX, PrivateChange};
 use crate::documents::git::programs::{Setting, shown_setting};
 use crate::documents::git::{Repo, blocking};
-use crate::documents::snapshot::{HOOKS, Kept, Work};
+use crate::documents::snapshot::{COMMON_DIR, HOOKS, Kept, Work};
 use crate::process::read_small;
 
 /// Largest configuration that is read, in bytes.
@@ -23,7 +23,7 @@ impl PrivateChange {
 
     /// Returns its name among the files that control agents.
     pub(super) fn steering_name(&self) -> String {
-        match is_hook(&self.name) {
+        match is_hook(&self.name) || self.name == COMMON_DIR {
             true => format!(".git/{}", self.name),
             false => format!(".git/{} ({})", self.name, self.starts.join(", ")),
         }
@@ -42,6 +42,8 @@ pub(super) async fn note(repo: &Repo, kept: &Kept, changes: &mut [PrivateChange]
             name if is_hook(name) && it.after != Work::Nothing => {
                 vec![name.to_owned()]
             }
+            // It leads git to other settings and hooks.
+            COMMON_DIR if it.after != Work::Nothing => vec![COMMON_DIR.to_owned()],
             "config" | "config.worktree" => settings(repo, kept, it).await?,
             _ => Vec::new(),
         };

@@ -201,7 +201,9 @@ impl Repo {
     /// git's own folder. `None` if parts are elsewhere, as for a linked worktree.
     pub fn folders(&self) -> Option<Vec<Utf8PathBuf>> {
         let (top, git_dir) = (self.git().folder(), &self.shared.git_dir);
-        if git_dir.join("commondir").symlink_metadata().is_ok() {
+        let is_elsewhere = git_dir.join("commondir").symlink_metadata().is_ok()
+            || [git_dir, &top.join(".git")].iter().any(|it| it.is_symlink());
+        if is_elsewhere {
             return None;
         }
         let mut folders = vec![top.to_owned()];

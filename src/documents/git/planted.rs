@@ -39,7 +39,11 @@ pub(super) fn refuse_diverted(git_dir: &Utf8Path, common: &Utf8Path) -> Result<(
         return Ok(());
     }
     let message = format!("{git_dir}/commondir leads to another repository: {common}");
-    Err(Error::unavailable(message)
-        .code(PLANTED_REPOSITORY)
-        .hint(format!("remove {git_dir}/commondir if you have not made it: an agent may have")))
+    // Where git puts worktrees: without that file it would be none.
+    let is_of_worktree = git_dir.parent().is_some_and(|it| it.file_name() == Some("worktrees"));
+    let hint = match is_of_worktree {
+        true => format!("write `../..` into {git_dir}/commondir: an agent may have changed it"),
+        false => format!("remove {git_dir}/commondir: an agent may have made it"),
+    };
+    Err(Error::unavailable(message).code(PLANTED_REPOSITORY).hint(hint))
 }

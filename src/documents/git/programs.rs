@@ -136,12 +136,48 @@ fn is_harmless(key: &str) -> bool {
 
 /// Returns the name of a setting as it can be shown.
 pub(in crate::documents) fn shown_setting(key: &str) -> String {
-    truncate_chars(&key.escape_debug().to_string(), NAME_CHARS_MAX)
+    truncate_chars(&without_user(key).escape_debug().to_string(), NAME_CHARS_MAX)
+}
+
+/// Returns a name without the user and the password of an address in it, such as that of
+/// `url.https://user:token@host/.insteadof`.
+fn without_user(key: &str) -> String {
+    let mut rest = key;
+    let mut shown = String::with_capacity(key.len());
+    while let Some((before, after)) = rest.split_once("://") {
+        shown.push_str(before);
+        shown.push_str("://");
+        let end = after.find(['/', '?', '#']).unwrap_or(after.len());
+        let (authority, path) = after.split_at(end);
+        // Without a slash, the name of the setting follows, which holds no `@`.
+        match authority.rsplit_once('@') {
+            Some((_, host)) => shown.push_str(&format!("…@{host}")),
+            None => shown.push_str(authority),
+        }
+        rest = path;
+    }
+    shown + rest
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_name_is_shown_without_the_credential_in_its_address() {
+        for (key, shown) in [
+            (
+                "url.https://oauth2:tok@gitlab.test/.insteadof",
+                "url.https://…@gitlab.test/.insteadof",
+            ),
+            ("credential.https://u:p@h.test.helper", "credential.https://…@h.test.helper"),
+            ("url.https://a@b@c/x://d:e@f/.insteadof", "url.https://…@c/x://…@f/.insteadof"),
+            ("url.https://gitlab.test/.insteadof", "url.https://gitlab.test/.insteadof"),
+            ("core.pager", "core.pager"),
+        ] {
+            assert_eq!(shown_setting(key), shown);
+        }
+    }
 
     #[test]
     fn a_setting_that_is_not_known_starts_a_program() {

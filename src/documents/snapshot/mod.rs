@@ -25,7 +25,7 @@ use crate::process::{Root, Standing};
 
 pub use kept::Kept;
 pub(in crate::documents) use private::{
-    ALTERNATES, HOOKS, git_root, hook_behind_a_link, hooks_facts, names_lock,
+    ALTERNATES, COMMON_DIR, HOOKS, git_root, hook_behind_a_link, hooks_facts, names_lock,
 };
 pub(in crate::documents) use status::ANNOUNCED;
 pub(in crate::documents) use steering::{STEERS, facts_within};

@@ -13,6 +13,8 @@ use crate::process::{Root, Standing};
 
 /// The file that names other places of objects.
 pub(in crate::documents) const ALTERNATES: &str = "objects/info/alternates";
+/// The file that names the folder with the objects, settings and hooks of a worktree.
+pub(in crate::documents) const COMMON_DIR: &str = "commondir";
 /// Files in the folder shared by all worktrees.
 const SHARED: &[&str] = &[
     "config",
@@ -27,7 +29,7 @@ const SHARED: &[&str] = &[
 ];
 /// Files and folders of one worktree.
 const OWN: &[&str] = &[
-    "commondir",
+    COMMON_DIR,
     "config.worktree",
     "info/sparse-checkout",
     "MERGE_HEAD",

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use crate::api::mail::Sort;
 use crate::base::{Actor, Address, BlockId, ErrorKind, JobId, Result, mark_lines};
+use crate::channels;
 use crate::flows::Works;
 use crate::flows::agents::speech;
 use crate::flows::mail::{Back, send_back};
@@ -40,7 +41,7 @@ pub(in crate::flows) fn words(
     message: &Message,
     is_heard: bool,
 ) -> Result<String> {
-    let payload = mark_lines(&text_of(&message.payload), is_head);
+    let payload = mark_lines(&text_of(&message.payload), channels::is_ours);
     let from = writer(c, message)?;
     Ok(format!("{}\n{payload}", head(works, message, &from, is_heard)))
 }
@@ -80,13 +81,6 @@ fn head(works: &Works, message: &Message, from: &str, is_heard: bool) -> String 
         _ => String::new(),
     };
     format!("[{sort} {id} from {from}{to}{how}]")
-}
-
-/// Returns whether a line reads like the one above a message.
-fn is_head(line: &str) -> bool {
-    let line = line.to_ascii_lowercase();
-    let Some(line) = line.strip_prefix('[') else { return false };
-    ["message ", "reply ", "failure ", "notice "].iter().any(|sort| line.starts_with(sort))
 }
 
 fn text_of(payload: &Value) -> String {

@@ -14,6 +14,8 @@ use crate::mail;
 use crate::people::{Caller, Person};
 use crate::turns::{self, Held, Turn};
 
+/// Most characters of an answer that was not posted.
+const LATE_CHARS_MAX: usize = 4_000;
 /// Longest beginning of a message that is shown with a turn, in characters.
 const ASKED_CHARS_MAX: usize = 300;
 /// Turns that are read at a time to fill a page, and how often.
@@ -52,7 +54,8 @@ fn visible(
             if !may_see(c, reader, &turn)? {
                 continue;
             }
-            items.push(view(c, reader, turn)?);
+            let late = late_answer(c, &turn)?;
+            items.push(TurnView { answer: late, ..view(c, reader, turn)? });
             if items.len() == limit as usize {
                 return Ok(TurnList { items });
             }
@@ -149,6 +152,18 @@ fn view(c: &Connection, reader: &Person, turn: Turn) -> Result<TurnView> {
     })
 }
 
+/// Returns the beginning of an answer that came too late for its channel: it stands nowhere else.
+fn late_answer(c: &Connection, turn: &Turn) -> Result<Option<String>> {
+    let may_be = turn.channel.is_some() && turn.state == "answered";
+    if !may_be || turn.is_mixed || turn.held.is_some() {
+        return Ok(None);
+    }
+    if channels::answer_of_turn(c, &turn.id)?.is_some() {
+        return Ok(None);
+    }
+    Ok(Some(truncate_chars(turns::answer_of(c, &turn.id)?.trim(), LATE_CHARS_MAX)))
+}
+
 /// Returns the beginning of a message. Everybody who may see turns reads channels; a direct message
 /// is between its sender and the agent.
 fn asked(
@@ -163,7 +178,6 @@ fn asked(
     }
     let text = message.payload.as_str().map_or_else(|| message.payload.to_string(), str::to_owned);
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    let cut = truncate_chars(&line, ASKED_CHARS_MAX);
-    let asked = if cut.len() == line.len() { line } else { format!("{cut}…") };
+    let asked = truncate_chars(&line, ASKED_CHARS_MAX);
     Ok((!asked.is_empty()).then_some(asked))
 }

@@ -186,10 +186,12 @@ pub(super) fn answer(
 ) -> Result<()> {
     let c = tx.connection();
     if !channel.status.is_open() {
-        return Ok(());
+        let line = format!("{agent} answered after the channel was completed; see agent:{agent}.");
+        let line = NewPost { turn: Some(turn.id.clone()), ..NewPost::system(line) };
+        return channels::add_late_line(tx, &ground.ids, channel, &line);
     }
     let Some(member) = who::seated_or_followed(c, channel.number, agent)? else {
-        let line = format!("{agent} answered after it had left.");
+        let line = format!("{agent} answered after it had left; see agent:{agent}.");
         return note(tx, ground, (channel, turn), line);
     };
     let kind = kind_of(ground, &channel.kind);

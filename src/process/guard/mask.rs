@@ -7,6 +7,8 @@ use std::io::BufRead as _;
 use std::mem;
 use std::ops::Range;
 
+use serde_json::Value;
+
 use crate::base::is_secret_name;
 use crate::process::launch::MASKED_BYTES_MAX;
 
@@ -14,6 +16,9 @@ use crate::process::launch::MASKED_BYTES_MAX;
 const STAR: u8 = b'*';
 /// Shortest value that is masked: a shorter one would match unrelated text.
 const VALUE_BYTES_MIN: usize = 8;
+
+/// How often a value is written as a JSON text within another.
+const JSON_DEPTH_MAX: usize = 2;
 
 /// The values to mask in an agent's output.
 #[derive(Clone, Debug, Default)]
@@ -39,8 +44,10 @@ impl Secrets {
         let mut values: Vec<Vec<u8>> = by_name
             .map(|(_, value)| value)
             .chain(masked)
-            .map(|it| it.trim().as_bytes().to_vec())
+            .map(|it| it.trim())
             .filter(|it| (VALUE_BYTES_MIN..=MASKED_BYTES_MAX).contains(&it.len()))
+            .flat_map(forms)
+            .map(String::into_bytes)
             .collect();
         values.sort();
         values.dedup();
@@ -49,6 +56,42 @@ impl Secrets {
         }
         Secrets { values }
     }
+}
+
+/// Returns a value as itself, and as engines print it: inside a JSON text, and inside one that is
+/// a text of another (the output of a program in a record of a call).
+fn forms(value: &str) -> Vec<String> {
+    let mut forms = vec![value.to_owned()];
+    for _ in 0..JSON_DEPTH_MAX {
+        let deeper = forms.iter().flat_map(|it| [in_json(it, false), in_json(it, true)]);
+        let deeper: Vec<String> = deeper.filter(|it| !forms.contains(it)).collect();
+        forms.extend(deeper);
+    }
+    forms.sort();
+    forms.dedup();
+    forms
+}
+
+/// Returns a text as it stands in a JSON string; `is_ascii` without characters beyond ASCII, which
+/// some writers escape.
+fn in_json(text: &str, is_ascii: bool) -> String {
+    let quoted = Value::from(text).to_string();
+    let inner = &quoted[1..quoted.len() - 1];
+    if !is_ascii {
+        return inner.to_owned();
+    }
+    let mut escaped = String::with_capacity(inner.len());
+    for character in inner.chars() {
+        match character.is_ascii() {
+            true => escaped.push(character),
+            false => {
+                for unit in character.encode_utf16(&mut [0; 2]) {
+                    escaped.push_str(&format!("\\u{unit:04x}"));
+                }
+            }
+        }
+    }
+    escaped
 }
 
 impl Mask {
@@ -143,6 +186,22 @@ mod tests {
         // A value that begins inside of its own prefix.
         check(&["abcabc", "abcabd"], "abc*********");
         check(&["abcabcabdabcabcabd"], &"*".repeat(18));
+    }
+
+    /// Engines write what they and their programs say as JSON, and programs write JSON themselves.
+    #[test]
+    fn g28_a_value_is_masked_in_its_json_forms() {
+        let value = "-----BEGIN KEY-----\n\"M\\IIE\u{e9}\u{1f511}\"\n-----END KEY-----";
+        let secrets = secrets(&[value]);
+        let once = Value::from(format!("x {value} y")).to_string();
+        let twice = Value::from(once.clone()).to_string();
+        let ascii = once.replace('\u{e9}', "\\u00e9").replace('\u{1f511}', "\\ud83d\\udd11");
+        for printed in [format!("x {value} y"), once, twice, ascii] {
+            let hidden = masked(&secrets, &[printed.as_bytes()]);
+            let left: String = hidden.chars().filter(|it| *it != '*').collect();
+            assert!(left.len() < 12 && !left.contains("KEY"), "{left}");
+            assert_eq!(hidden.len(), printed.len());
+        }
     }
 
     #[test]

@@ -54,6 +54,8 @@ export function start(root) {
   const toEnd = (options) => lines.lastElementChild?.scrollIntoView({ block: "end", ...options });
   const keepMark = marking(lines);
   const announce = announcing(lines, root.querySelector("#ch-said"), last);
+  // What a person writes here shows them the end, wherever they were.
+  root.addEventListener("submit", (event) => { isAtEnd ||= event.target.id === "ch-say"; });
   const follow = () => {
     keepMark();
     announce();

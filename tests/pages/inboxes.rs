@@ -26,7 +26,7 @@ fn text(value: &Value) -> &str {
 #[test]
 fn the_page_of_an_inbox_shows_what_its_instances_do_and_why_they_wait() {
     let bench = Bench::new();
-    bench.inbox("lead/parks", "asks = true", PARKS);
+    bench.inbox("lead/parks", "asks = true, daily = { time = \"1ms\" }", PARKS);
     bench.edit(|lua| {
         let sessions = "session = { \"--session-id\", \"{{session}}\" }, \
                         resume = { \"--resume\", \"{{session}}\" },\n  env = { OUT";
@@ -83,11 +83,38 @@ fn the_page_of_an_inbox_shows_what_its_instances_do_and_why_they_wait() {
     let (code, _, err) = bench.cli(&["job", "cancel", "--kind", "lead/waits", "--yes"]);
     assert_eq!(code, 0, "{err}");
 
-    let parked = send(&bench, "topic:lead/parks", "x").ok();
-    let parked = bench.wait_status(text(&parked["job_id"]), "parked");
-    let decision = format!("href=\"/approvals/{}\"", text(&parked["waits_for"]));
-    let page = browser.page("/inboxes/lead/parks");
-    assert!(page.contains("Parked") && page.contains(&decision), "{page}");
+    let sent = send(&bench, "topic:lead/parks", "x").ok();
+    let job = text(&sent["job_id"]);
+    let parked = bench.wait_status(job, "parked");
+    let id = text(&parked["waits_for"]);
+    let decision = format!("href=\"/approvals/{id}\"");
+    for path in ["/inboxes/lead/parks", &format!("/mail/{}", text(&sent["message_id"]))] {
+        let page = browser.page(path).to_lowercase();
+        assert!(page.contains("parked") && page.contains(&decision), "{page}");
+    }
+    // What it did has used up its daily cap: whoever decides is told that it goes on later.
+    let later = "goes on later: the daily cap of kind";
+    let page = browser.page(&format!("/approvals/{id}"));
+    assert!(page.contains(later), "{page}");
+    let page = browser.page("/decisions");
+    assert!(page.contains("daily cap used up"), "{page}");
+    let (_, out, err) = bench.cli(&["approval", "show", id]);
+    assert!(out.contains("later: the daily cap of kind"), "{out}{err}");
+    let (_, out, err) = bench.cli(&["approval", "approve", id]);
+    assert!(out.contains(later), "{out}{err}");
+    let page = browser.page(&format!("/approvals/{id}"));
+    assert!(page.contains("Approved") && page.contains(later), "{page}");
+    bench.edit(|lua| lua.replace(", daily = { time = \"1ms\" }", ""));
+    let (code, out, err) = bench.cli(&["reload"]);
+    assert_eq!(code, 0, "{out}{err}");
+    let show = || bench.get(&format!("/api/instances/{job}")).ok();
+    until("its second leg ends", || {
+        show()["status"] == "succeeded" && show()["legs"].as_array().unwrap().len() == 2
+    });
+    assert!(!browser.page(&format!("/approvals/{id}")).contains(later));
+    // The second leg prepares nothing.
+    let all = phases(&show());
+    assert_eq!(all.iter().filter(|it| *it == "prepare").count(), 1, "{all:?}");
     server.stop();
 }
 

@@ -148,6 +148,10 @@ fn awaited(c: &Connection, id: &MailId) -> Result<Awaited> {
         answer_id: None,
         job_id: job.as_ref().map(|it| it.id.clone()),
         job_status: job.as_ref().map(|it| it.status.to_string()),
+        approval_id: job
+            .as_ref()
+            .filter(|it| it.status == Status::Parked)
+            .and_then(|it| it.waits_for.clone()),
         waiting: None,
     };
     match (answer, job) {

@@ -218,7 +218,7 @@ fn decisions_are_listed_oldest_first_with_the_proposals() {
     let (code, words, _) = bench.cli(&["approval", "show", &first]);
     assert!(code == 0 && words.contains("\"search\"") && words.contains("amended"), "{words}");
     let (code, _, err) = bench.cli(&["approval", "approve", &first]);
-    assert!(code == 5 && err.contains("was amended by person:"), "{err}");
+    assert!(code == 5 && err.contains("was amended by ada"), "{err}");
     let left = bench.get("/api/decisions").ok()["items"].clone();
     assert_eq!(left.as_array().unwrap().len(), 1, "{left:#}");
     let rejected = bench.get("/api/approvals?state=rejected&channel=dns").ok();

@@ -74,7 +74,7 @@ fn further_messages_are_turns_of_the_instance_until_its_verdict() {
         assert_eq!(delivery(&bench, message).1, "turn");
     }
     assert_eq!(delivery(&bench, &sent[3]).0, "dropped");
-    // It took the second message and answered nothing: whoever waits for that hears that it is over.
+    // It took the second message and answered nothing: who waits for that hears it.
     let told = answer(&bench, sent[0].as_str().unwrap());
     assert_eq!(told["state"], "failed", "{told:#}");
     assert!(told["failure"].as_str().unwrap().contains("ended without an answer"), "{told:#}");

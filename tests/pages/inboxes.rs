@@ -23,15 +23,14 @@ fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_else(|| panic!("{value} is not a text"))
 }
 
+fn phases(instance: &Value) -> Vec<String> {
+    let phases = instance["phases"].as_array().unwrap().iter();
+    phases.map(|it| text(&it["phase"]).to_owned()).collect()
+}
+
 #[test]
 fn the_page_of_an_inbox_shows_what_its_instances_do_and_why_they_wait() {
     let bench = Bench::new();
-    bench.inbox("lead/parks", "asks = true, daily = { time = \"1ms\" }", PARKS);
-    bench.edit(|lua| {
-        let sessions = "session = { \"--session-id\", \"{{session}}\" }, \
-                        resume = { \"--resume\", \"{{session}}\" },\n  env = { OUT";
-        lua.replace("env = { OUT", sessions)
-    });
     let fields = "timeout = \"45m\", workspace = \"worktree\", repo = \".\", \
                   on_server_loss = \"kill\"";
     bench.inbox("lead/waits", fields, WAITS);
@@ -58,10 +57,6 @@ fn the_page_of_an_inbox_shows_what_its_instances_do_and_why_they_wait() {
     for part in [address, "Prepared for ", "Working", &write, &follow] {
         assert!(shown.contains(part), "{part} is not in {shown}");
     }
-    let phases = |instance: &Value| -> Vec<String> {
-        let phases = instance["phases"].as_array().unwrap().iter();
-        phases.map(|it| text(&it["phase"]).to_owned()).collect()
-    };
     assert_eq!(phases(&instance), ["prepare", "run"]);
     assert_eq!(
         (&instance["message"]["payload"], &instance["answer"]),
@@ -83,6 +78,21 @@ fn the_page_of_an_inbox_shows_what_its_instances_do_and_why_they_wait() {
     let (code, _, err) = bench.cli(&["job", "cancel", "--kind", "lead/waits", "--yes"]);
     assert_eq!(code, 0, "{err}");
 
+    server.stop();
+}
+
+/// Whoever decides is told that the job goes on later, and the message leads to the decision.
+#[test]
+fn a_decision_shows_the_used_up_daily_cap_that_its_job_waits_for() {
+    let bench = Bench::new();
+    bench.inbox("lead/parks", "asks = true, daily = { time = \"1ms\" }", PARKS);
+    bench.edit(|lua| {
+        let sessions = "session = { \"--session-id\", \"{{session}}\" }, \
+                        resume = { \"--resume\", \"{{session}}\" },\n  env = { OUT";
+        lua.replace("env = { OUT", sessions)
+    });
+    let server = bench.serve();
+    let browser = Browser::signed_in(&bench, &server);
     let sent = send(&bench, "topic:lead/parks", "x").ok();
     let job = text(&sent["job_id"]);
     let parked = bench.wait_status(job, "parked");
@@ -92,7 +102,6 @@ fn the_page_of_an_inbox_shows_what_its_instances_do_and_why_they_wait() {
         let page = browser.page(path).to_lowercase();
         assert!(page.contains("parked") && page.contains(&decision), "{page}");
     }
-    // What it did has used up its daily cap: whoever decides is told that it goes on later.
     let later = "goes on later: the daily cap of kind";
     let page = browser.page(&format!("/approvals/{id}"));
     assert!(page.contains(later), "{page}");

@@ -9,6 +9,7 @@ use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSqlOutput, ValueRe
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use serde_json::Value;
 
+use crate::api::jobs::Waiting;
 use crate::base::{Actor, Address, ApprovalId, Error, JobId, Millis, PersonId, Result};
 
 /// The code of a second use of a permission.
@@ -167,6 +168,10 @@ pub struct Approval {
     pub left_at: Option<Millis>,
     /// When it was requested.
     pub created_at: Millis,
+    /// The used-up daily cap that its parked job will wait for, or waits for since the decision;
+    /// filled by a flow.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waiting: Option<Waiting>,
     /// The only person who can see it.
     #[serde(skip)]
     pub private_to: Option<PersonId>,

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::base::{Actor, Address, JobId, MailId, Millis};
+use crate::base::{Actor, Address, ApprovalId, JobId, MailId, Millis};
 
 /// The body of `POST /api/messages`.
 #[derive(Clone, Debug, Deserialize, Serialize)]
@@ -184,6 +184,9 @@ pub struct Awaited {
     pub job_id: Option<JobId>,
     /// Where that job is.
     pub job_status: Option<String>,
+    /// The approval that it is parked for.
+    #[serde(default)]
+    pub approval_id: Option<ApprovalId>,
     /// Why no answer comes by itself, in a sentence, if that is so.
     #[serde(default)]
     pub waiting: Option<String>,

@@ -131,6 +131,7 @@ impl Approval {
             note: row.get("note")?,
             decided_by: row.get("decided_by")?,
             decided_by_name: None,
+            waiting: None,
             decided_at: row.get("decided_ms")?,
             expires_at: row.get("expires_ms")?,
             used_at: row.get("used_ms")?,

@@ -249,7 +249,10 @@ fn of_token(command: &TokenCommand) -> Option<&'static str> {
 
 fn of_send(args: &SendArgs) -> &'static str {
     match args.wait {
-        true => "message_id state reply* failure answer_id job_id job_status waiting",
+        true => {
+            "message_id state reply* failure answer_id job_id job_status approval_id \
+         waiting"
+        }
         false => "message_id job_id instance state waiting",
     }
 }
@@ -343,7 +346,8 @@ fn of_approval(command: &ApprovalCommand) -> Option<&'static str> {
     match command {
         ApprovalCommand::Approve { .. } | ApprovalCommand::Reject { .. } => Some(
             "id channel sort title state version requester requester_name from job_id root_id \
-             note decided_by decided_by_name decided_at expires_at used_at created_at",
+             note decided_by decided_by_name decided_at expires_at used_at created_at \
+             waiting{code message until job_id job_kind job_started_at}",
         ),
         ApprovalCommand::List { .. } | ApprovalCommand::Show { .. } => None,
     }

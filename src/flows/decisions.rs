@@ -13,7 +13,7 @@ use crate::documents::proposals::proposal;
 use crate::documents::sources::pending;
 use crate::documents::topics::topic;
 use crate::flows::Site;
-use crate::flows::approvals::named;
+use crate::flows::approvals::{cap, named};
 use crate::flows::channels;
 use crate::flows::people::names;
 use crate::people::{self, Caller};
@@ -46,9 +46,13 @@ pub async fn waiting(site: &Site, caller: &Caller) -> Result<Vec<Decision>> {
 /// As [`list`].
 pub async fn approvals(site: &Site, caller: &Caller) -> Result<Vec<Approval>> {
     let person = caller.person()?.id.clone();
+    let works = site.works.clone();
     let find = move |c: &Connection| {
         let oldest = approvals::oldest_pending(c, &person, DECISIONS_MAX)?;
-        oldest.into_iter().map(|it| named(c, it)).collect()
+        let mut oldest: Vec<_> =
+            oldest.into_iter().map(|it| named(c, it)).collect::<Result<_>>()?;
+        cap::fill(c, &works, &mut oldest)?;
+        Ok(oldest)
     };
     site.store.read(find).await
 }

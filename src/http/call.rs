@@ -115,14 +115,7 @@ impl Call {
         let word = self.key_word()?;
         let bytes = self.bytes(bytes_max).await?;
         let value = body::parse_json(&bytes)?;
-        let Some(key) = word else { return Ok((value, None)) };
-        let key = Key {
-            actor: self.caller()?.actor(),
-            key,
-            route: format!("{} {}", self.passed.route.verb.as_str(), self.passed.path),
-            body_digest: digest_hex(&bytes),
-        };
-        Ok((value, Some(key)))
+        Ok((value, self.key(word, &bytes)?))
     }
 
     /// Reads a JSON body as it was sent.
@@ -209,13 +202,7 @@ impl Call {
     pub async fn nothing_with_key(&mut self) -> Result<Option<Key>> {
         let word = self.key_word()?;
         self.nothing().await?;
-        let Some(key) = word else { return Ok(None) };
-        Ok(Some(Key {
-            actor: self.caller()?.actor(),
-            key,
-            route: format!("{} {}", self.passed.route.verb.as_str(), self.passed.path),
-            body_digest: digest_hex(""),
-        }))
+        self.key(word, b"")
     }
 
     /// Reads a small optional JSON body, and the idempotency key.
@@ -226,10 +213,28 @@ impl Call {
         &mut self,
         bytes_max: usize,
     ) -> Result<(T, Option<Key>)> {
-        if body::is_of_type(&self.passed.headers, "application/json") {
-            return self.json_with_key(bytes_max).await;
+        if !self.is_json() {
+            return Ok((T::default(), self.nothing_with_key().await?));
         }
-        Ok((T::default(), self.nothing_with_key().await?))
+        let word = self.key_word()?;
+        let bytes = self.bytes(bytes_max).await?;
+        // Clients name the type of a body that they leave out.
+        let value = match bytes.trim_ascii() {
+            b"" => T::default(),
+            _ => body::parse_json(&bytes)?,
+        };
+        Ok((value, self.key(word, &bytes)?))
+    }
+
+    /// Returns an idempotency key with what it stands for.
+    fn key(&self, word: Option<String>, body: &[u8]) -> Result<Option<Key>> {
+        let Some(key) = word else { return Ok(None) };
+        Ok(Some(Key {
+            actor: self.caller()?.actor(),
+            key,
+            route: format!("{} {}", self.passed.route.verb.as_str(), self.passed.path),
+            body_digest: digest_hex(body),
+        }))
     }
 
     pub(super) fn login_hash(&self) -> Option<String> {

@@ -93,6 +93,10 @@ pub(super) const STATEMENTS: &[(&str, &str)] = &[
     ("delivery::count_for_agent", COUNT_FOR_AGENT),
 ];
 
+/// The states of a delivery.
+pub const STATES: [&str; 7] =
+    ["queued", "claimed", "sent", "confirmed", "unconfirmed", "expired", "dropped"];
+
 /// The state of a message for one recipient.
 #[derive(Clone, Debug)]
 pub struct Delivery {

@@ -18,8 +18,8 @@ pub use block::{
     messages_of, open_block, take_back_block, take_back_given,
 };
 pub use delivery::{
-    Delivery, confirm_pulled, confirm_read, count_for_agent, deliver, deliver_to_job, drop_open,
-    give, given_to, of_message, oldest_direct, open_of, outcome, pull, rooms_awaiting,
+    Delivery, STATES, confirm_pulled, confirm_read, count_for_agent, deliver, deliver_to_job,
+    drop_open, give, given_to, of_message, oldest_direct, open_of, outcome, pull, rooms_awaiting,
     take_over_direct,
 };
 pub use forget::{forget, forgettable};

@@ -316,6 +316,8 @@ fn what_no_hook_proves_is_sent_again_by_a_person_only() {
     assert_eq!(deliveries()[0]["reason"], "resent");
     until("it is given once more", || deliveries()[1]["state"] == "unconfirmed");
     assert_eq!(heard(&bench), ["deaf", "deaf", "deaf"]);
+    let awaited = bench.get(&format!("/api/messages/{again}/await?timeout=0")).ok();
+    assert!(awaited["state"] == "failed" && awaited["failure"] != "resent", "{awaited:#}");
     // What it shows is seen without sitting down at it.
     let peek = bench.get("/api/agents/robbo/peek?lines=10").ok();
     assert_eq!(peek["is_live"], true);

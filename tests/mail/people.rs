@@ -28,6 +28,7 @@ fn mail_of_a_person_is_read_by_that_person_only() {
     let read = bench.send(&Call::post(&format!("{target}/read"), json!({})).token(&bea)).ok();
     assert_eq!(read["was_unread"], true);
     assert_eq!(of(&bea, &target).ok()["deliveries"][0]["state"], "confirmed");
+    assert_eq!(of(&bea, "/api/messages?state=zzz").refusal(), (400, "bad_parameter"));
     let events = |token: &str| {
         let shown = of(token, "/api/messages?to=me").ok();
         shown["items"].as_array().unwrap().len()

@@ -74,6 +74,10 @@ fn further_messages_are_turns_of_the_instance_until_its_verdict() {
         assert_eq!(delivery(&bench, message).1, "turn");
     }
     assert_eq!(delivery(&bench, &sent[3]).0, "dropped");
+    // It took the second message and answered nothing: who waits for that hears it.
+    let told = answer(&bench, sent[0].as_str().unwrap());
+    assert_eq!(told["state"], "failed", "{told:#}");
+    assert!(told["failure"].as_str().unwrap().contains("ended without an answer"), "{told:#}");
     // Above each stands who wrote, and how to answer; the banner does not speak of fetching them.
     let lines = bench.left("lines");
     let mut lines = lines.lines();

@@ -23,15 +23,14 @@ fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_else(|| panic!("{value} is not a text"))
 }
 
+fn phases(instance: &Value) -> Vec<String> {
+    let phases = instance["phases"].as_array().unwrap().iter();
+    phases.map(|it| text(&it["phase"]).to_owned()).collect()
+}
+
 #[test]
 fn the_page_of_an_inbox_shows_what_its_instances_do_and_why_they_wait() {
     let bench = Bench::new();
-    bench.inbox("lead/parks", "asks = true", PARKS);
-    bench.edit(|lua| {
-        let sessions = "session = { \"--session-id\", \"{{session}}\" }, \
-                        resume = { \"--resume\", \"{{session}}\" },\n  env = { OUT";
-        lua.replace("env = { OUT", sessions)
-    });
     let fields = "timeout = \"45m\", workspace = \"worktree\", repo = \".\", \
                   on_server_loss = \"kill\"";
     bench.inbox("lead/waits", fields, WAITS);
@@ -58,10 +57,6 @@ fn the_page_of_an_inbox_shows_what_its_instances_do_and_why_they_wait() {
     for part in [address, "Prepared for ", "Working", &write, &follow] {
         assert!(shown.contains(part), "{part} is not in {shown}");
     }
-    let phases = |instance: &Value| -> Vec<String> {
-        let phases = instance["phases"].as_array().unwrap().iter();
-        phases.map(|it| text(&it["phase"]).to_owned()).collect()
-    };
     assert_eq!(phases(&instance), ["prepare", "run"]);
     assert_eq!(
         (&instance["message"]["payload"], &instance["answer"]),
@@ -83,11 +78,52 @@ fn the_page_of_an_inbox_shows_what_its_instances_do_and_why_they_wait() {
     let (code, _, err) = bench.cli(&["job", "cancel", "--kind", "lead/waits", "--yes"]);
     assert_eq!(code, 0, "{err}");
 
-    let parked = send(&bench, "topic:lead/parks", "x").ok();
-    let parked = bench.wait_status(text(&parked["job_id"]), "parked");
-    let decision = format!("href=\"/approvals/{}\"", text(&parked["waits_for"]));
-    let page = browser.page("/inboxes/lead/parks");
-    assert!(page.contains("Parked") && page.contains(&decision), "{page}");
+    server.stop();
+}
+
+/// Whoever decides is told that the job goes on later, and the message leads to the decision.
+#[test]
+fn a_decision_shows_the_used_up_daily_cap_that_its_job_waits_for() {
+    let bench = Bench::new();
+    bench.inbox("lead/parks", "asks = true, daily = { time = \"1ms\" }", PARKS);
+    bench.edit(|lua| {
+        let sessions = "session = { \"--session-id\", \"{{session}}\" }, \
+                        resume = { \"--resume\", \"{{session}}\" },\n  env = { OUT";
+        lua.replace("env = { OUT", sessions)
+    });
+    let server = bench.serve();
+    let browser = Browser::signed_in(&bench, &server);
+    let sent = send(&bench, "topic:lead/parks", "x").ok();
+    let job = text(&sent["job_id"]);
+    let parked = bench.wait_status(job, "parked");
+    let id = text(&parked["waits_for"]);
+    let decision = format!("href=\"/approvals/{id}\"");
+    for path in ["/inboxes/lead/parks", &format!("/mail/{}", text(&sent["message_id"]))] {
+        let page = browser.page(path).to_lowercase();
+        assert!(page.contains("parked") && page.contains(&decision), "{page}");
+    }
+    let later = "goes on later: the daily cap of kind";
+    let page = browser.page(&format!("/approvals/{id}"));
+    assert!(page.contains(later), "{page}");
+    let page = browser.page("/decisions");
+    assert!(page.contains("daily cap used up"), "{page}");
+    let (_, out, err) = bench.cli(&["approval", "show", id]);
+    assert!(out.contains("later: the daily cap of kind"), "{out}{err}");
+    let (_, out, err) = bench.cli(&["approval", "approve", id]);
+    assert!(out.contains(later), "{out}{err}");
+    let page = browser.page(&format!("/approvals/{id}"));
+    assert!(page.contains("Approved") && page.contains(later), "{page}");
+    bench.edit(|lua| lua.replace(", daily = { time = \"1ms\" }", ""));
+    let (code, out, err) = bench.cli(&["reload"]);
+    assert_eq!(code, 0, "{out}{err}");
+    let show = || bench.get(&format!("/api/instances/{job}")).ok();
+    until("its second leg ends", || {
+        show()["status"] == "succeeded" && show()["legs"].as_array().unwrap().len() == 2
+    });
+    assert!(!browser.page(&format!("/approvals/{id}")).contains(later));
+    // The second leg prepares nothing.
+    let all = phases(&show());
+    assert_eq!(all.iter().filter(|it| *it == "prepare").count(), 1, "{all:?}");
     server.stop();
 }
 

@@ -117,6 +117,8 @@ fn show(desk: &Desk, given: &str) -> Result<()> {
         desk.detail("job", &plain(it.job_id.as_ref()))?;
         desk.detail("when", &desk.since(Some(it.created_at)))?;
         desk.detail("expires", &it.expires_at.map_or_else(String::new, |at| at.rfc3339()))?;
+        let waits = it.waiting.as_ref().map(|it| &it.message);
+        desk.detail("goes on", &waits.map_or_else(String::new, |it| later(it)))?;
         desk.detail("decided by", &plain(it.decided_by_name.as_ref()))?;
         desk.detail("note", &plain(it.note.as_ref()))?;
         put_json(desk, "payload", &texts.payload)?;
@@ -146,8 +148,17 @@ fn decide(desk: &Desk, given: &str, verb: &str, mut body: Value) -> Result<()> {
     let decided = client.post(&format!("/api/approvals/{id}/{verb}"), &body)?;
     desk.screen.tell(&decided, |screen, decided: Approval| {
         let state = screen.state(decided.state.as_str());
-        screen.put(&format!("approval {id} is {state}"))
+        screen.put(&format!("approval {id} is {state}"))?;
+        match &decided.waiting {
+            Some(waiting) => screen.put(&format!("its job goes on {}", later(&waiting.message))),
+            None => Ok(()),
+        }
     })
+}
+
+/// Says why a parked job goes on later than its decision.
+fn later(why: &str) -> String {
+    format!("later: {}", escape::line(why))
 }
 
 /// Lists everything awaiting a decision, oldest first.

@@ -1,12 +1,14 @@
 //! A person's decision on an approval, and the effects of its end.
 
+use std::slice;
+
 use serde::Deserialize;
 use serde_json::Value;
 
 use crate::approvals::{self, Approval, Decision, Sort, State, Viewer};
 use crate::base::{ApprovalId, Error, Result, fault};
 use crate::flows::Site;
-use crate::flows::approvals::{named, notice, resume, schema};
+use crate::flows::approvals::{cap, named, notice, resume, schema, settle};
 use crate::flows::assistant::right;
 use crate::people::Caller;
 
@@ -88,10 +90,12 @@ pub async fn decide(
         if let Some(tool) = tool.as_deref().filter(|_| !fault::is_off("named_now")) {
             right::check(tx.connection(), &works, (&person, tool))?;
         }
-        let decided = approvals::decide(tx, &id, &by, &decision)?;
+        let decided = settle(tx, &id, &by, &decision)?;
         resume::go_on(tx, &works, &decided, &by)?;
         notice::send(tx, &works, &decided, &by)?;
-        named(tx.connection(), decided)
+        let mut decided = named(tx.connection(), decided)?;
+        cap::fill(tx.connection(), &works, slice::from_mut(&mut decided))?;
+        Ok(decided)
     });
     let decided = decided.await;
     fault::crash_point("after_decision");

@@ -3,6 +3,7 @@
 //! **Invariant:** a job asks and reads what its root asked; it never decides.
 
 pub mod ask;
+pub(in crate::flows) mod cap;
 pub mod decide;
 pub mod expire;
 mod notice;
@@ -16,10 +17,11 @@ pub mod withdraw;
 
 use rusqlite::Connection;
 
-use crate::approvals::{Approval, Viewer};
-use crate::base::Result;
+use crate::approvals::{self, APPROVAL_DECIDED, Approval, Decision, Viewer};
+use crate::base::{Actor, ApprovalId, Error, Result};
 use crate::jobs;
 use crate::people::{self, Caller};
+use crate::store::Tx;
 
 /// Returns which approvals a caller may see.
 ///
@@ -32,6 +34,25 @@ fn viewer(connection: &Connection, caller: &Caller) -> Result<Viewer> {
             jobs::find_brief(connection, &jobs::Viewer::Program, id)?.root().clone(),
         )),
     }
+}
+
+/// Settles an approval; a refusal names who decided before.
+///
+/// # Errors
+/// As [`approvals::decide`].
+fn settle(tx: &Tx<'_>, id: &ApprovalId, by: &Actor, decision: &Decision) -> Result<Approval> {
+    approvals::decide(tx, id, by, decision).or_else(|cause| {
+        let c = tx.connection();
+        let found = approvals::find(c, id, &Viewer::Program)?;
+        match &found.decided_by {
+            Some(first) if cause.code_str() == APPROVAL_DECIDED => {
+                let name = people::display_name(c, first)?;
+                let message = format!("approval {id} was {} by {name}", found.state);
+                Err(Error::conflict(APPROVAL_DECIDED, message).hint("review it again"))
+            }
+            _ => Err(cause),
+        }
+    })
 }
 
 /// Fills in the names of requester and decider.

@@ -1,11 +1,13 @@
 //! Approvals for people and agents.
 
+use std::slice;
+
 use rusqlite::Connection;
 use serde::{Deserialize, Serialize};
 
 use crate::approvals::{self, Approval, Filter, Past, State, Texts, Viewer};
 use crate::base::{ApprovalId, JobId, Page, Result};
-use crate::flows::approvals::{named, viewer};
+use crate::flows::approvals::{cap, named, viewer};
 use crate::flows::{Site, page_limit};
 use crate::jobs::Waiting;
 use crate::people::{self, Caller};
@@ -37,12 +39,14 @@ pub async fn list(site: &Site, caller: &Caller, query: ApprovalQuery) -> Result<
         after: query.after,
         limit: page_limit(query.limit)?,
     };
-    let caller = caller.clone();
+    let (caller, works) = (caller.clone(), site.works.clone());
     site.store
         .read(move |c| {
             let page = approvals::list(c, &viewer(c, &caller)?, &filter)?;
             let items = page.items.into_iter().map(|it| named(c, it));
-            Ok(Page { items: items.collect::<Result<_>>()?, next: page.next })
+            let mut items: Vec<Approval> = items.collect::<Result<_>>()?;
+            cap::fill(c, &works, &mut items)?;
+            Ok(Page { items, next: page.next })
         })
         .await
 }
@@ -68,10 +72,11 @@ pub struct Shown {
 /// `not_found`, also for one that the caller may not see.
 pub async fn show(site: &Site, caller: &Caller, id: &ApprovalId) -> Result<Shown> {
     caller.may_read()?;
-    let (caller, id) = (caller.clone(), id.clone());
+    let (caller, id, works) = (caller.clone(), id.clone(), site.works.clone());
     site.store
         .read(move |c| {
-            let approval = named(c, approvals::find(c, &id, &viewer(c, &caller)?)?)?;
+            let mut approval = named(c, approvals::find(c, &id, &viewer(c, &caller)?)?)?;
+            cap::fill(c, &works, slice::from_mut(&mut approval))?;
             let mut events = approvals::history(c, &id)?;
             for event in &mut events {
                 event.actor_name = Some(people::display_name(c, &event.actor)?);

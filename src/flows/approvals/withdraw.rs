@@ -4,7 +4,7 @@ use serde::Deserialize;
 
 use crate::approvals::{self, Approval, Decision, State};
 use crate::base::{Actor, ApprovalId, Error, ErrorKind, Result};
-use crate::flows::approvals::{named, viewer};
+use crate::flows::approvals::{named, settle, viewer};
 use crate::flows::{Site, agents};
 use crate::jobs::{self, Job, Reason};
 use crate::people::Caller;
@@ -56,7 +56,7 @@ pub async fn withdraw(
                 .code("not_requester")
                 .hint("reject it instead"));
         }
-        let withdrawn = approvals::decide(tx, &id, &caller.actor(), &decision)?;
+        let withdrawn = settle(tx, &id, &caller.actor(), &decision)?;
         if let Some(job) = &withdrawn.job_id {
             jobs::stop_waiting(tx, job, &id)?;
         }

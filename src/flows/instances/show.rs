@@ -227,9 +227,11 @@ fn view(ground: &mut Ground<'_>, c: &Connection, root: &Job) -> Result<InstanceV
 fn phases(leg: &Job) -> Vec<PhaseView> {
     let Some(started) = leg.started_at else { return Vec::new() };
     let cleanup = leg.ending_at.filter(|_| leg.phase == Some(Phase::Cleanup));
+    // A later leg goes on where the one before it was, and a leg that was cancelled while it waited
+    // only cleans up.
+    let prepares = leg.resumes.is_none() && Some(started) != cleanup;
     let begun = [
-        // A leg that was cancelled while it waited only cleans up.
-        (Phase::Prepare, Some(started).filter(|it| Some(*it) != cleanup)),
+        (Phase::Prepare, Some(started).filter(|_| prepares)),
         (Phase::Run, leg.run_at),
         (Phase::Cleanup, cleanup),
     ];

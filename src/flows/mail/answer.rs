@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::api::mail::{AwaitQuery, AwaitState, Awaited, Sort};
-use crate::base::{Address, EventKind, MailId, Millis, Result};
+use crate::base::{Address, ErrorKind, EventKind, MailId, Millis, Result};
 use crate::flows::approvals::show::asks;
 use crate::flows::mail::reply::failure_of;
 use crate::flows::mail::show::require_visible;
@@ -148,6 +148,10 @@ fn awaited(c: &Connection, id: &MailId) -> Result<Awaited> {
         answer_id: None,
         job_id: job.as_ref().map(|it| it.id.clone()),
         job_status: job.as_ref().map(|it| it.status.to_string()),
+        approval_id: job
+            .as_ref()
+            .filter(|it| it.status == Status::Parked)
+            .and_then(|it| it.waits_for.clone()),
         waiting: None,
     };
     match (answer, job) {
@@ -173,20 +177,41 @@ fn awaited(c: &Connection, id: &MailId) -> Result<Awaited> {
         }
         // A message to an instance or a person: nobody promised an answer, but it may be lost.
         (None, None) => {
-            let lost = mail::of_message(c, id)?.into_iter().find(|it| {
+            let all = mail::of_message(c, id)?;
+            // What was sent again has a later delivery, which counts.
+            let is_last =
+                |seq: i64, to: &Address| !all.iter().any(|it| it.seq > seq && it.to == *to);
+            let lost = all.iter().find(|it| {
                 // What an agent never showed to have is answered by nobody.
                 let is_agent = matches!(it.to, Address::Agent(_));
-                matches!(it.state.as_str(), "dropped" | "expired")
-                    || (is_agent && it.state == "unconfirmed")
+                let is_lost = matches!(it.state.as_str(), "dropped" | "expired")
+                    || (is_agent && it.state == "unconfirmed");
+                is_lost && is_last(it.seq, &it.to)
             });
             if let Some(delivery) = lost {
                 found.state = AwaitState::Failed;
                 let job = delivery.job_id.as_ref();
                 let job = job.map(|id| jobs::find_brief(c, &jobs::Viewer::Program, id));
                 let told = job.transpose()?.and_then(|it| agents::how_it_ended(&it));
-                found.failure = told.or(delivery.reason);
+                found.failure = told.or(delivery.reason.clone());
+            } else if let Some(why) = silent_end(c, id)? {
+                found.state = AwaitState::Failed;
+                found.failure = Some(why);
             }
         }
     }
     Ok(found)
+}
+
+/// Returns that the instance to which a message went has ended: it answers no more.
+fn silent_end(c: &Connection, id: &MailId) -> Result<Option<String>> {
+    let to = mail::find(c, id)?.to;
+    let Address::Instance { job, .. } = &to else { return Ok(None) };
+    let has_ended = match jobs::last_leg(c, &job.parse()?) {
+        Ok(last) => last.status.is_final(),
+        // Its rows are deleted after a while.
+        Err(cause) if cause.kind() == ErrorKind::NotFound => true,
+        Err(cause) => return Err(cause),
+    };
+    Ok(has_ended.then(|| format!("{to} has ended without an answer to it")))
 }

@@ -36,9 +36,14 @@ pub async fn read(site: &Site, caller: &Caller, id: &MailId) -> Result<bool> {
 /// Returns messages, newest first; of a thread the oldest first.
 ///
 /// # Errors
-/// `invalid` for what is no address.
+/// `invalid` for what is no address, and for what is no state of a delivery.
 pub async fn list(site: &Site, caller: &Caller, query: MessageQuery) -> Result<MessagePage> {
     let limit = page_limit(query.limit)?;
+    if let Some(state) = query.state.as_deref().filter(|it| !mail::STATES.contains(it)) {
+        let message = format!("`{}` is not a state of a message", state.escape_debug());
+        let hint = format!("one of {}", mail::STATES.join(", "));
+        return Err(Error::invalid(message).code("bad_parameter").hint(hint));
+    }
     let (site_store, caller) = (site.store.clone(), caller.clone());
     site_store
         .read(move |c| {

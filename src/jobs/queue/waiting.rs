@@ -222,6 +222,12 @@ impl Outlook {
         self.caps.pools.is_full(pool, self.load.of(pool))
     }
 
+    /// Returns the used-up daily cap that a job, or its next leg, waits for.
+    pub fn capped(&self, job: &Job) -> Option<Waiting> {
+        let state = self.gate.spent.of(&job.kind, &job.requested_by)?;
+        Some(Waiting::new("daily_cap", state.sentence()).until(state.frees_at))
+    }
+
     /// Returns why a job waits; `None` if it does not.
     ///
     /// # Errors
@@ -306,8 +312,8 @@ impl Outlook {
             let message = format!("engine \"{engine}\" is on hold: {}", steering.sentence());
             return Waiting::new("engine_held", message).job(steering.job_id.clone());
         }
-        if let Some(state) = self.gate.spent.of(&job.kind, &job.requested_by) {
-            return Waiting::new("daily_cap", state.sentence()).until(state.frees_at);
+        if let Some(waiting) = self.capped(job) {
+            return waiting;
         }
         let of_kind = self.running.get(&job.kind).copied().unwrap_or(0);
         if let Some(cap) = self.caps.kinds.get(&job.kind).filter(|it| of_kind >= **it) {

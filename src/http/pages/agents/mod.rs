@@ -116,6 +116,19 @@ impl Shown {
         }
     }
 
+    /// Returns what was last heard of it, in words.
+    fn fact(&self) -> Option<String> {
+        let words = match self.agent.fact.as_deref()? {
+            "works" => "worked",
+            "asks_permission" => "asked for permission",
+            "person_typed" => "a person typed",
+            "daily_cap" => "reached a daily cap",
+            "asks" | "asked" => "asked a person",
+            other => return Some(other.replace('_', " ")),
+        };
+        Some(words.to_owned())
+    }
+
     /// Returns a text without a full stop as a sentence.
     fn sentence(text: &str) -> String {
         let mut letters = text.chars();

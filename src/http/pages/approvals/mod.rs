@@ -8,6 +8,7 @@ use serde_json::Value;
 use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
+use crate::api::jobs::Waiting;
 use crate::base::limit::APPROVAL_BODY_BYTES_MAX;
 use crate::base::{ApprovalId, CallId, ChatId, Error, ErrorKind, JobId, Result};
 use crate::flows::approvals::decide::{Answer, DecideRequest};
@@ -38,6 +39,8 @@ pub(in crate::http::pages) struct ApprovalRow {
     pub(in crate::http::pages) state: String,
     pub(in crate::http::pages) created_at: At,
     pub(in crate::http::pages) expires_at: Option<At>,
+    /// The used-up daily cap that keeps its job from going on.
+    pub(in crate::http::pages) waiting: Option<Waiting>,
     requester_name: Option<String>,
     from: Option<String>,
     job_id: Option<String>,
@@ -112,7 +115,9 @@ struct ApprovalPage {
 impl ApprovalPage {
     fn live(&self) -> String {
         let job = self.view.row.job_id.as_ref().map(|it| format!(" job:{it}")).unwrap_or_default();
-        format!("approval:{}{job}", self.view.row.id)
+        // The next leg, which starts when the cap is free again, is another job.
+        let leg = if self.view.row.waiting.is_some() { " jobs" } else { "" };
+        format!("approval:{}{job}{leg}", self.view.row.id)
     }
 
     fn is_pending(&self) -> bool {

@@ -23,7 +23,18 @@ pub(in crate::http::pages) fn fields(payload: &Value, schema: Option<&Value>) ->
     let Some(names) = names(payload, schema) else {
         return vec![blank(WHOLE.to_owned(), "Payload".to_owned(), "text", pretty(payload))];
     };
-    names.into_iter().map(|name| field(&name, payload.get(&name), of(schema, &name))).collect()
+    let fields = names.into_iter().map(|name| {
+        let field = field(&name, payload.get(&name), of(schema, &name));
+        // A text that is empty as requested may stay so.
+        let must = schema.is_some_and(|it| is_required(it, &name)) && !field.value.is_empty();
+        Field { is_required: field.is_required || must, ..field }
+    });
+    fields.collect()
+}
+
+fn is_required(schema: &Value, name: &str) -> bool {
+    let required = schema["required"].as_array();
+    required.is_some_and(|names| names.iter().any(|it| it.as_str() == Some(name)))
 }
 
 /// Returns the names of the values with a field each: those of the payload, and those of the schema
@@ -43,22 +54,18 @@ fn names(payload: &Value, schema: Option<&Value>) -> Option<Vec<String>> {
 /// written as JSON.
 pub(in crate::http::pages) fn new_fields(schema: &Value) -> Option<Vec<Field>> {
     let properties = properties(schema)?;
-    let is_required = |name: &str| {
-        let required = schema["required"].as_array();
-        required.is_some_and(|names| names.iter().any(|it| it.as_str() == Some(name)))
-    };
-    let fields = properties.iter().map(|(name, schema)| {
-        let default = schema.get("default");
-        let field = field(name, None, Some(schema));
-        let is_json = matches!(sort(None, Some(schema)), Sort::Json);
-        let is_long = schema["maxLength"].as_u64().is_some_and(|it| it > LINE_CHARS_MAX as u64);
+    let fields = properties.iter().map(|(name, of)| {
+        let default = of.get("default");
+        let field = field(name, None, Some(of));
+        let is_json = matches!(sort(None, Some(of)), Sort::Json);
+        let is_long = of["maxLength"].as_u64().is_some_and(|it| it > LINE_CHARS_MAX as u64);
         Field {
             value: default
                 .map(|it| if is_json { pretty(it) } else { typed(it) })
                 .unwrap_or_default(),
             about: field.about.or_else(|| is_json.then(|| "as JSON".to_owned())),
             sort: if is_long && field.sort == "line" { "text" } else { field.sort },
-            is_required: is_required(name),
+            is_required: is_required(schema, name),
             ..field
         }
     });
@@ -315,6 +322,22 @@ mod tests {
                 assert_eq!(again.as_ref(), Some(&payload), "{schema:?}");
             }
         }
+    }
+
+    #[test]
+    fn what_the_schema_requires_is_required_in_the_form_of_a_change() {
+        let schema = json!({"required": ["team", "why", "zones"], "properties": {
+            "team": {"type": "string"}, "why": {"type": "string"}, "note": {"type": "string"},
+            "zones": {"type": "array"}, "dry": {"type": "boolean"},
+        }});
+        let payload = json!({"team": "billing", "why": "", "note": "n", "zones": []});
+        let told: Vec<_> = fields(&payload, Some(&schema))
+            .into_iter()
+            .map(|it| (it.label, it.is_required))
+            .collect();
+        let expected =
+            [("team", true), ("why", false), ("note", false), ("zones", true), ("dry", false)];
+        assert_eq!(told, expected.map(|(name, is)| (name.to_owned(), is)));
     }
 
     #[test]

@@ -247,6 +247,15 @@ pub struct ClearRequest {
     pub session_id: ChatId,
 }
 
+/// The query of `POST /api/agent/chat-stream`.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct AskQuery {
+    /// Whether the blocks of the answer come as HTML, too: `1`.
+    pub html: Option<u8>,
+}
+
 /// The query of `GET /api/agent/runs/{id}/events`.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]

@@ -62,6 +62,8 @@ pub struct ToolRule {
     pub about: String,
     /// `allow`: asks if the call is risky; `ask`: always asks.
     pub rule: String,
+    /// When it asks: `always`, `risky` or `never`. What is published always asks.
+    pub asks: String,
 }
 
 /// The bounds of an answer.
@@ -152,6 +154,8 @@ pub struct ActionView {
     pub max_steps: Option<u32>,
     /// Its prompt, with the fields not filled in.
     pub prompt: Option<String>,
+    /// Its prompt as it would be asked now; `{{run_id}}` is filled in when it runs.
+    pub filled: Option<String>,
     /// What tells this content of its file from others.
     pub digest: Option<String>,
     /// Why it cannot be run.

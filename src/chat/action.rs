@@ -151,6 +151,15 @@ pub fn prompt_for(action: &Action, person: &str, at: &Zoned) -> Result<Vec<Strin
     })
 }
 
+/// Returns a prompt as it would be asked at a time, for people: the id of the run is not known yet.
+///
+/// # Errors
+/// As [`prompt_for`].
+pub fn shown(action: &Action, person: &str, at: &Zoned) -> Result<String> {
+    let name = format!("{{{{{RUN_ID}}}}}");
+    Ok(prompt_for(action, person, at)?.join(&name))
+}
+
 /// Replaces placeholders by values, and starts a new part at one without a value. Values are not
 /// searched for placeholders.
 fn fill(prompt: &str, value: impl Fn(&str) -> Option<String>) -> Result<Vec<String>> {

@@ -124,11 +124,13 @@ impl Pending {
                 .hint("connect LinkedIn again")
         };
         let files = JobFolder::open(folder)?.ok_or_else(ended)?;
+        let is_right = |it: &Pending| it.until > now && it.state == state;
+        // The state of an earlier sign-in, or of somebody else, ends nothing.
+        read(folder, PENDING)?.filter(is_right).ok_or_else(ended)?;
         // Only one of two requests can rename the file.
         files.put_aside(PENDING).map_err(|_| ended())?;
         let pending: Option<Pending> = read(folder, USED)?;
         files.remove(USED).context(ErrorKind::Unavailable, || format!("cannot remove {USED}"))?;
-        let is_right = |it: &Pending| it.until > now && it.state == state;
         pending.filter(is_right).map(|_| ()).ok_or_else(ended)
     }
 }
@@ -161,14 +163,13 @@ mod tests {
             Pending::finish(folder, state, now).unwrap_err().code_str().to_owned()
         };
         assert_eq!(refused("x", now), "login_ended");
-        let begun = Pending::begin(folder, now).unwrap();
+        let mut begun = Pending::begin(folder, now).unwrap();
         assert_eq!(refused("x", now), "login_ended");
-        assert_eq!(refused(&begun.state, now), "login_ended", "a wrong state uses it up");
-        let begun = Pending::begin(folder, now).unwrap();
+        let earlier = std::mem::replace(&mut begun, Pending::begin(folder, now).unwrap());
+        assert_eq!(refused(&earlier.state, now), "login_ended");
         assert!(Pending::load(folder, now).unwrap().is_some());
         assert!(Pending::load(folder, now.plus(PENDING_MS)).unwrap().is_none());
         assert_eq!(refused(&begun.state, now.plus(PENDING_MS)), "login_ended");
-        let begun = Pending::begin(folder, now).unwrap();
         Pending::finish(folder, &begun.state, now).unwrap();
         assert_eq!(refused(&begun.state, now), "login_ended");
     }

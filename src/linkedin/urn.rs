@@ -27,7 +27,7 @@ pub struct CommentUrn {
 
 impl CommentUrn {
     /// Returns the commented post.
-    pub(super) fn post(&self) -> &PostUrn {
+    pub fn post(&self) -> &PostUrn {
         &self.post
     }
 }

@@ -24,7 +24,7 @@ fn a_file_of_the_vault_is_a_question() {
     let server = bench.serve();
     assert_eq!(actions(&bench), [] as [Value; 0], "no vault yet");
     write(&bench, "Weekly digest.md", "---\nabout: The week\n---\nhello {{person}}");
-    write(&bench, "Post.md", "---\nrequires_confirmation: true\n---\nhello\nagain");
+    write(&bench, "Post.md", "---\nrequires_confirmation: true\n---\n{{person}} at {{run_id}}");
     write(&bench, "Wrong.md", "---\nrequires_confirmaton: true\n---\nhello");
     write(&bench, "Twin.md", "hello");
     write(&bench, "twin.prompt.md", "hello");
@@ -44,6 +44,14 @@ fn a_file_of_the_vault_is_a_question() {
     assert!(question.starts_with("hello ") && !question.contains("{{"), "{question}");
     assert!(question.ends_with("\n\nAdditional context:\n\nshorter, please"), "{question}");
     let of = |path: &str| bench.get(path).ok();
+    // What is confirmed is shown as it would be asked.
+    let filled = format!("{} at {{{{run_id}}}}", question[6..].lines().next().unwrap());
+    assert_eq!(
+        (&found[0]["filled"], &found[0]["prompt"]),
+        (&json!(filled), &json!("{{person}} at {{run_id}}"))
+    );
+    let page = of("/assistant");
+    assert!(page.as_str().unwrap().contains(&format!(">{filled}<")));
     assert_eq!(of(&format!("/api/agent/sessions/{session}"))["title"], "Weekly digest");
     let run = items[0]["run_id"].as_str().unwrap();
     assert_eq!(of(&format!("/api/agent/runs/{run}"))["action"], "weekly-digest");

@@ -352,6 +352,16 @@ fn a_stopped_answer_leaves_the_provider_at_once() {
     let shown = history(&bench, &session);
     let message = &shown["messages"][1];
     assert_eq!((&message["state"], &message["body"]), (&json!("stopped"), &json!("half")));
+    // What the provider has sent is charged.
+    let job = bench.show(&run);
+    assert_eq!(
+        (&job["usage"]["input_tokens"], &job["usage"]["output_tokens"]),
+        (&json!(12), &json!(1))
+    );
+    assert_eq!(job["cost_usd"], json!(0.000_051));
+    assert_eq!(live.seen.iter().filter(|it| it["type"] == "usage").count(), 1);
+    let spent = bench.get(&format!("/api/agent/sessions/{session}")).ok();
+    assert_eq!((&spent["tokens_in"], &spent["tokens_out"]), (&json!(12), &json!(1)));
     // A question that waits ends too, and is withdrawn.
     let token = token(&bench, "ada");
     let write =

@@ -207,9 +207,8 @@ fn a_person_connects_and_only_they_can_finish_it() {
     assert_eq!(as_bea(Call::post("/api/linkedin/connect", json!({}))), "token_forbidden");
     assert_eq!(as_bea(Call::get("/api/linkedin/health")), "token_forbidden");
     assert_eq!(finish(&bench, "0000", "good").refusal(), (409, "login_ended"));
-    assert_eq!(finish(&bench, &state, "good").refusal(), (409, "login_ended"), "it was used up");
     assert!(linkedin.asked().is_empty());
-    let state = begin(&bench);
+    // Another state ends nothing.
     assert_eq!(finish(&bench, &state, "bad").refusal(), (409, "linkedin_code"));
     assert_eq!(finish(&bench, &begin(&bench), "").refusal(), (400, "bad_parameter"));
     std::fs::write(bench.base.join("secret"), "another\n").unwrap();
@@ -318,6 +317,7 @@ fn comments_are_read_and_answered() {
     assert_eq!(body["message"]["text"], "Two");
     let table = std::fs::read_to_string(vault(&bench).join("linkedin/posts.csv")).unwrap();
     assert_eq!(table.lines().count(), 3, "{table}");
+    assert!(table.contains(&format!("\"reply\",\"{on}\",")), "{table}");
     // What strangers wrote must not be remembered without a question.
     let note = "call write_file {\"path\":\"agent/memory.md\",\"content\":\"obey\"}";
     let question = format!("call linkedin_read_comments {}\n{note}", read().1);

@@ -62,6 +62,11 @@ fn the_assistant_works_in_the_vault_of_its_person() {
     assert_eq!(undo(&calls[0]).refusal(), (409, "cannot_undo"), "it was changed after that");
     assert_eq!(undo(&calls[1]).ok()["can_undo"], false);
     assert_eq!(std::fs::read_to_string(&path).unwrap(), "one\ntwo\n");
+    // A file that is elsewhere now is not taken back.
+    let elsewhere = path.with_file_name("b.md");
+    std::fs::rename(&path, &elsewhere).unwrap();
+    assert_eq!(undo(&calls[0]).refusal(), (409, "cannot_undo"));
+    std::fs::rename(&elsewhere, &path).unwrap();
     undo(&calls[0]).ok();
     assert!(!path.exists());
     assert_eq!(undo(&calls[0]).refusal(), (409, "cannot_undo"));

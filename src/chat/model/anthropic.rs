@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 use crate::base::sse::Frames;
 use crate::chat::model::read::Reader;
-use crate::chat::model::{Ask, Fault, Next, fault, request};
+use crate::chat::model::{Ask, Fault, Next, Tokens, fault, request};
 use crate::outbound::{self, Body, Client, Request};
 use crate::script::Anthropic;
 
@@ -98,6 +98,11 @@ fn masked(fault: Fault, key: &str) -> Fault {
 }
 
 impl Events {
+    /// Returns the tokens so far.
+    pub(super) fn tokens(&self) -> Tokens {
+        self.reader.tokens()
+    }
+
     /// Returns the next part; [`Next::Done`] is the last.
     ///
     /// # Errors
@@ -108,12 +113,12 @@ impl Events {
                 return Ok(Next::Text(text));
             }
             if self.reader.is_over() {
-                let step = std::mem::take(&mut self.reader).finish()?;
+                let step = self.reader.finish()?;
                 return Ok(Next::Done(Box::new(step)));
             }
             let piece = self.answer.chunk(self.idle).await.map_err(fault::of_failure)?;
             let Some(bytes) = piece else {
-                let step = std::mem::take(&mut self.reader).finish()?;
+                let step = self.reader.finish()?;
                 return Ok(Next::Done(Box::new(step)));
             };
             self.feed(&bytes)?;

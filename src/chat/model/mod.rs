@@ -92,6 +92,15 @@ impl Model {
 }
 
 impl Answering {
+    /// Returns the tokens so far of an answer that broke off. The gateway reports none before the
+    /// end.
+    pub fn tokens(&self) -> Tokens {
+        match &self.0 {
+            Coming::Events(it) => it.tokens(),
+            Coming::Lines(_) => Tokens::default(),
+        }
+    }
+
     /// Returns the next part; [`Next::Done`] is the last.
     ///
     /// # Errors

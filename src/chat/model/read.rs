@@ -11,6 +11,8 @@ use crate::chat::model::{Fault, ModelCall, Step, Stop, Tokens, fault};
 const BLOCKS_MAX: usize = 1_000;
 /// Most bytes of an answer, including thinking and calls.
 const ANSWER_BYTES_MAX: usize = 12 * 1024 * 1024;
+/// Bytes per token of an answer, for an estimate.
+const OUTPUT_TOKEN_BYTES: u64 = 4;
 
 /// The part of an answer that has been read.
 #[derive(Debug, Default)]
@@ -62,8 +64,24 @@ impl Reader {
         self.is_over
     }
 
-    /// Returns the whole answer.
-    pub(super) fn finish(self) -> Result<Step, Fault> {
+    /// Returns the tokens so far. The provider reports the input at the beginning, and the output at
+    /// the end: the output of an incomplete answer is estimated from its length.
+    pub(super) fn tokens(&self) -> Tokens {
+        let length = |it: &Open| {
+            let texts =
+                ["text", "thinking"].iter().filter_map(|name| it.block.get(*name)?.as_str());
+            texts.map(str::len).sum::<usize>() + it.json.len()
+        };
+        let written = self.blocks.values().map(length).sum::<usize>() as u64;
+        let output = match self.stop.is_some() {
+            true => self.tokens.output,
+            false => self.tokens.output.max(written / OUTPUT_TOKEN_BYTES),
+        };
+        Tokens { output, ..self.tokens }
+    }
+
+    /// Returns the whole answer; after that, its text is gone.
+    pub(super) fn finish(&mut self) -> Result<Step, Fault> {
         if !self.is_over {
             return Err(Fault::passing("unreachable", "the connection was lost in mid-answer"));
         }
@@ -77,7 +95,7 @@ impl Reader {
             other => Stop::Unknown(truncate_chars(other.unwrap_or("none"), 80)),
         };
         let (mut native, mut calls) = (Vec::new(), Vec::new());
-        for mut open in self.blocks.into_values() {
+        for mut open in std::mem::take(&mut self.blocks).into_values() {
             if open.block.get("type").is_some_and(|it| it == "tool_use") {
                 let Some(call) = open.call() else { continue };
                 let args = call.args.clone().unwrap_or_else(|| Value::Object(Map::new()));
@@ -287,6 +305,17 @@ mod tests {
         assert_eq!((step.stop, step.calls[0].args.clone()), (Stop::MaxTokens, None));
         let (_, lost) = read(&events[..2]);
         assert!(lost.unwrap_err().is_passing);
+        // What was cut is counted.
+        let mut reader = Reader::default();
+        let usage = json!({"input_tokens": 7, "output_tokens": 1});
+        reader.take(&json!({"type": "message_start", "message": {"usage": usage}})).unwrap();
+        assert_eq!(reader.tokens(), Tokens { input: 7, output: 1, ..Tokens::default() });
+        reader.take(&call).unwrap();
+        let long = json!({"type": "input_json_delta", "partial_json": "x".repeat(400)});
+        reader.take(&delta(0, long)).unwrap();
+        assert_eq!(reader.tokens().output, 100);
+        reader.take(&end("end_turn")[0]).unwrap();
+        assert_eq!(reader.tokens().output, 9);
         let odd = [
             json!("x"),
             json!({"type": "content_block_start", "index": "1"}),

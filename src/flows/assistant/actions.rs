@@ -35,16 +35,22 @@ struct Found {
 pub async fn actions(site: &Site, caller: &Caller) -> Result<ActionPage> {
     let seat = seat(site, caller)?;
     let found = find(site, &seat).await?;
-    let items = found.into_iter().map(view).collect();
+    let now = clock(site);
+    let items = found.into_iter().map(|it| view(it, (&seat.person, &now)));
+    let items = items.collect::<Result<_>>()?;
     Ok(ActionPage { items, folder: FOLDER.to_owned() })
 }
 
-fn view(found: Found) -> ActionView {
+fn view(found: Found, (person, now): (&Person, &Zoned)) -> Result<ActionView> {
     let (action, error) = match found.action {
         Ok(action) => (Some(action), None),
         Err(cause) => (None, Some(cause.message().to_owned())),
     };
-    ActionView {
+    let filled = match &action {
+        Some(it) => Some(action::shown(it, &person.display_name, now)?),
+        None => None,
+    };
+    Ok(ActionView {
         id: found.id,
         label: found.label,
         path: found.path,
@@ -52,9 +58,10 @@ fn view(found: Found) -> ActionView {
         requires_confirmation: action.as_ref().is_some_and(|it| it.requires_confirmation),
         max_steps: action.as_ref().and_then(|it| it.max_steps),
         prompt: action.as_ref().map(|it| it.prompt.clone()),
+        filled,
         digest: action.map(|it| it.digest),
         error,
-    }
+    })
 }
 
 async fn find(works: &Works, seat: &Seat<'_>) -> Result<Vec<Found>> {

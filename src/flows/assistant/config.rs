@@ -116,6 +116,7 @@ fn rules(assistant: &Assistant) -> Vec<ToolRule> {
             Policy::Allow => "allow".to_owned(),
             Policy::Ask => "ask".to_owned(),
         },
+        asks: tools::asks(tool.name, *policy == Policy::Ask).to_owned(),
     };
     allowed.map(view).collect()
 }

@@ -11,7 +11,9 @@ use futures_util::stream::{self, StreamExt as _};
 use tokio::time::Instant;
 
 use crate::base::{ChatMessageId, Error, ErrorKind, Result, fault, truncate_chars};
-use crate::chat::model::{Ask, Block, Fault, Model, ModelCall, Next, Step, Stop, Tokens};
+use crate::chat::model::{
+    Answering, Ask, Block, Fault, Model, ModelCall, Next, Step, Stop, Tokens,
+};
 use crate::chat::{self, CallState, Item, Line, NewMessage, Role, Run, State, ToolCall};
 use crate::flows::Site;
 use crate::flows::assistant::calls::{Asked, call};
@@ -190,9 +192,25 @@ impl<'a> Answer<'a> {
         if !step.text.trim().is_empty() {
             self.words.clone_from(&step.text);
         }
+        self.tell(self.usage()).await
+    }
+
+    fn usage(&self) -> Item {
         let Tokens { input, output, cache_read, cache_write } = self.tokens;
         let cost_usd = self.model.price().map(|it| self.tokens.cost(it));
-        self.tell(Item::Usage { input, output, cache_read, cache_write, cost_usd }).await
+        Item::Usage { input, output, cache_read, cache_write, cost_usd }
+    }
+
+    /// Counts a step that broke off: the provider charges for it.
+    async fn count_cut(&mut self, tokens: Tokens) {
+        if tokens == Tokens::default() {
+            return;
+        }
+        self.tokens.add(tokens);
+        // The answer may be ending because its stream takes no more.
+        if let Err(Halt::Error(cause)) = self.tell(self.usage()).await {
+            tracing::warn!(job_id = %self.run.job_id, "an answer's tokens are not shown: {}", cause.chain());
+        }
     }
 
     /// Refuses another step once the cost limit is reached.
@@ -243,6 +261,14 @@ impl<'a> Answer<'a> {
     async fn ask_once(&mut self) -> std::result::Result<Step, Halt> {
         let begun = self.model.begin(&self.ask, self.limits.idle);
         let mut answering = or_stop(self.task, begun).await?;
+        let read = self.read(&mut answering).await;
+        if read.is_err() {
+            self.count_cut(answering.tokens()).await;
+        }
+        read
+    }
+
+    async fn read(&mut self, answering: &mut Answering) -> std::result::Result<Step, Halt> {
         loop {
             match or_stop(self.task, answering.next()).await? {
                 Next::Done(step) => return Ok(*step),

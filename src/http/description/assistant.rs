@@ -2,9 +2,9 @@
 
 use crate::api::Done;
 use crate::api::chat::{
-    Answered, AskRequest, AttachmentQuery, AttachmentView, CallView, ClearRequest, EventsQuery,
-    ExecuteRequest, Executed, History, HistoryQuery, RunView, SessionPage, SessionRemoved,
-    SessionRequest, SessionView, SessionsQuery, StopRequest, Stopped, ToolList,
+    Answered, AskQuery, AskRequest, AttachmentQuery, AttachmentView, CallView, ClearRequest,
+    EventsQuery, ExecuteRequest, Executed, History, HistoryQuery, RunView, SessionPage,
+    SessionRemoved, SessionRequest, SessionView, SessionsQuery, StopRequest, Stopped, ToolList,
 };
 use crate::api::chat_settings::{
     ActionPage, ClaudeLogin, ConfigRequest, ConfigView, GatewayAnswer, GatewayLogin, HealthView,
@@ -27,6 +27,7 @@ pub(super) fn all() -> Vec<Operation> {
 fn of_runs() -> Vec<Operation> {
     vec![
         post("/api/agent/chat-stream", "Asks, and streams the answer")
+            .asks::<AskQuery>()
             .takes::<AskRequest>()
             .once()
             .other(LINES),

@@ -8,7 +8,7 @@ use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
 use crate::api::chat::{
-    AskRequest, AttachmentQuery, ClearRequest, EventsQuery, ExecuteRequest, HistoryQuery,
+    AskQuery, AskRequest, AttachmentQuery, ClearRequest, EventsQuery, ExecuteRequest, HistoryQuery,
     SessionRemoved, SessionRequest, SessionsQuery, StopRequest,
 };
 use crate::api::chat_settings::{
@@ -249,7 +249,9 @@ fn of_gateway(site: &Site) -> BoxedFilter<(Response,)> {
 }
 
 async fn ask(state: State, call: Call) -> Result<Response> {
-    ask_in(Form::Items, state, call).await
+    let query: AskQuery = call.query()?;
+    let has_html = query.html == Some(1);
+    ask_in(if has_html { Form::blocks_after(0) } else { Form::Items }, state, call).await
 }
 
 /// Runs an action, and streams the answer.

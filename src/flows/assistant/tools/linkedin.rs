@@ -160,7 +160,7 @@ async fn published(
     let (action, post, comment) = match publish {
         Publish::Post(_) => ("post", urn.clone(), String::new()),
         Publish::Comment(post, _) => ("comment", post.to_string(), urn.clone()),
-        Publish::Reply(to, _) => ("reply", to.to_string(), urn.clone()),
+        Publish::Reply(to, _) => ("reply", to.post().to_string(), urn.clone()),
     };
     let at = site.store.clock().now().rfc3339();
     let cells = [at.as_str(), action, &post, &comment, publish.text(), "published"];

@@ -85,7 +85,13 @@ pub(in crate::flows::assistant) fn unmake(
     }
     let now = vault.image(&path)?;
     if now.digest() == target.before {
-        return Ok(());
+        // A new file that was moved elsewhere still exists.
+        return match target.before == DIGEST_OF_NOTHING {
+            true => {
+                refuse(format!("{path} is not there any more: it was moved, deleted or taken back"))
+            }
+            false => Ok(()),
+        };
     }
     if now.digest() != target.after {
         return refuse(format!("{path} has changed since"));
@@ -142,8 +148,10 @@ mod tests {
             let target = deed.target.clone().unwrap();
             unmake(&vault, (&home, &call), &target).unwrap();
             assert_eq!(state(), "a.md=one\n", "{tool}");
-            // Cut short before it was recorded, it is asked for again.
-            unmake(&vault, (&home, &call), &target).unwrap();
+            // Cut short before it was recorded, it is asked for again. A new file that is gone may
+            // have been moved, so this is no undoing.
+            let again = unmake(&vault, (&home, &call), &target);
+            assert_eq!(again.is_ok(), then != "a.md=one\nb.md=b", "{tool}");
             assert_eq!(state(), "a.md=one\n", "{tool}");
         }
         let deed = plan(&vault, "delete_file", &json!({"path": "a.md"}), &known).unwrap();

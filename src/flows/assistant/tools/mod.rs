@@ -240,6 +240,18 @@ pub(super) fn only_reads(name: &str) -> bool {
     READERS.contains(&name)
 }
 
+/// Returns when a tool asks, which `always` says for the script: `always`, `risky` or `never`.
+pub(super) fn asks(name: &str, always: bool) -> &'static str {
+    match name {
+        _ if always => "always",
+        "linkedin_post" | "linkedin_post_comment" | "linkedin_reply_comment" => "always",
+        "open_topic" => "never",
+        "web_fetch" => "risky",
+        _ if only_reads(name) => "never",
+        _ => "risky",
+    }
+}
+
 /// The result of a call: a line for people, and the text for the model.
 #[derive(Clone, Debug)]
 pub(super) struct Said {

@@ -6,6 +6,7 @@
 import { attaching } from "./attach.js";
 import { copying } from "./copy.js";
 import { keep, kept } from "./draft.js";
+import { note } from "./keys.js";
 import { refreshAll, refreshIn } from "./live.js";
 import { say } from "./say.js";
 import { slash } from "./slash.js";
@@ -212,7 +213,22 @@ function toEnd() {
 
 // --- the form ---
 
+let isListed = false;
+
+/** Lists the keys of the form once, also if it is replaced. */
+function listing() {
+  if (isListed) return;
+  isListed = true;
+  const has = (selector) => () => document.querySelector(selector) !== null;
+  note("Enter", "Send the message", has("#chat-form"));
+  note("Shift+Enter", "New line", has("#chat-form"));
+  note("/", "Actions, at the beginning of a message", has("#chat-slash"));
+  note("↑", "Edit the last question, in an empty message", has(".chat-edit"));
+  note("Esc", "Stop the answer", has(".chat-stop"));
+}
+
 function composer(form) {
+  listing();
   attaching(form);
   const field = form.elements.message;
   drafting(form, field);

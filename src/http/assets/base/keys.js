@@ -2,6 +2,7 @@
 
 const SEQUENCE_MS = 1_200;
 const bindings = [];
+const notes = [];
 let before = "";
 let beforeAt = 0;
 let dialog = null;
@@ -14,6 +15,11 @@ export function bind(key, label, handler, { when = () => true } = {}) {
   const binding = { key, label, handler, when };
   bindings.push(binding);
   return () => bindings.splice(bindings.indexOf(binding), 1);
+}
+
+/** Lists a key that an element handles by itself. */
+export function note(key, label, when) {
+  notes.push({ key, label, when });
 }
 
 /** Returns whether single-key shortcuts are on. */
@@ -63,7 +69,7 @@ export function help() {
   dialog.setAttribute("aria-labelledby", title.id);
   const list = element("dl", "keys-list");
   const seen = new Set();
-  for (const { key, label, when } of bindings) {
+  for (const { key, label, when } of [...notes, ...bindings]) {
     if (seen.has(key) || !when()) continue;
     seen.add(key);
     const term = element("dt");

@@ -131,8 +131,9 @@ impl SettingsPage {
 
     /// Returns when a tool asks, in a few words.
     fn rule(&self, tool: &ToolRule) -> &'static str {
-        match tool.rule.as_str() {
-            "ask" => "Always asks",
+        match tool.asks.as_str() {
+            "always" => "Always asks",
+            "never" => "Never asks",
             _ => "Asks if risky",
         }
     }

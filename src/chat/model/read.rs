@@ -64,7 +64,7 @@ impl Reader {
         self.is_over
     }
 
-    /// Returns the tokens so far. The provider reports the input at the beginning, and the output at
+    /// Returns the tokens so far. The provider reports the input at the beginning and the output at
     /// the end: the output of an incomplete answer is estimated from its length.
     pub(super) fn tokens(&self) -> Tokens {
         let length = |it: &Open| {

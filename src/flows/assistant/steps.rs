@@ -209,7 +209,8 @@ impl<'a> Answer<'a> {
         self.tokens.add(tokens);
         // The answer may be ending because its stream takes no more.
         if let Err(Halt::Error(cause)) = self.tell(self.usage()).await {
-            tracing::warn!(job_id = %self.run.job_id, "an answer's tokens are not shown: {}", cause.chain());
+            let job_id = &self.run.job_id;
+            tracing::warn!(%job_id, "the tokens of an answer are not shown: {}", cause.chain());
         }
     }
 

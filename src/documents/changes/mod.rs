@@ -94,6 +94,7 @@ impl FileChange {
         };
         let is_link = self.before.is_link() || self.after.is_link();
         (is_link && links_skills(&self.path))
+            || self.path == ".git"
             || self.path.ends_with("/.git")
             || self.path.contains("/.git/")
             || ignored::is_large(&self.before.work)

@@ -94,8 +94,7 @@ impl FileChange {
         };
         let is_link = self.before.is_link() || self.after.is_link();
         (is_link && links_skills(&self.path))
-            || self.path == ".git"
-            || self.path.ends_with("/.git")
+            || self.path.rsplit('/').next() == Some(".git")
             || self.path.contains("/.git/")
             || ignored::is_large(&self.before.work)
             || ignored::is_large(&self.after.work)

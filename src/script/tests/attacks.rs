@@ -196,7 +196,7 @@ fn g27_a_script_reaches_nothing_while_it_loads() {
         assert!(shown.contains("wiki-browser.lua:4:"), "{attack}: {shown}");
         assert!(!shown.contains("hunter2") && !shown.contains("root:"), "{attack}: {shown}");
         assert!(!shown.contains("`in/x`") && shown.len() < 100_000, "{attack}: {shown}");
-        assert!(started.elapsed() < Duration::from_secs(3), "{attack}");
+        assert!(started.elapsed() < Duration::from_secs(15), "{attack}");
     }
 }
 

@@ -63,7 +63,7 @@ export async function visitor(_t, site, options = {}) {
     complain(`a dialog: ${dialog.message()}`);
     await dialog.dismiss();
   });
-  context.on("weberror", (error) => complain(`an error of a script: ${error.error().stack}`));
+  context.on("weberror", (error) => complain(`an error of a script: ${error.error().stack || error.error()}`));
   context.on("console", (message) => {
     const text = message.text();
     // That a page is an error page is what its test looks at.

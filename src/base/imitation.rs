@@ -50,7 +50,7 @@ const LOOKALIKES: [(&str, char); 34] = [
 /// Puts a backslash before each line that imitates one of ours, and before each line that starts
 /// with backslashes followed by such a line, so that [`unmark_lines`] leads back.
 ///
-/// `imitates` gets the line as a model may read it ([`as_read`]): ` **[#room]**`, `［#room]` and
+/// `imitates` gets the line as a model may read it (`as_read`): ` **[#room]**`, `［#room]` and
 /// `[#room]` are alike to it. Every character that displays as a line break ends a line.
 pub fn mark_lines(text: &str, imitates: impl Fn(&str) -> bool) -> String {
     let mut marked = String::with_capacity(text.len());

@@ -162,7 +162,8 @@ pub struct TurnView {
     pub tokens: Option<i64>,
     /// What it cost in US dollars, if the engine reports it.
     pub cost_usd: Option<f64>,
-    /// Its final message; only in `GET /api/turns/{id}`, and not if somebody may have typed in it.
+    /// Its final message, unless somebody may have typed in it. A list has only those that were not
+    /// posted in their channel, cut to 4,000 characters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<String>,
 }

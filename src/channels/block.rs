@@ -63,12 +63,12 @@ pub fn left_out(count: usize) -> String {
 
 /// Escapes the lines of a text that look like headings or envelopes.
 pub(super) fn marked(text: &str) -> String {
-    mark_lines(text, is_ours)
+    mark_lines(text, is_frame_line)
 }
 
 /// Returns whether a line, as it is read, is like one that stands around messages, in a channel or
 /// in direct messages: an agent gets both.
-pub fn is_ours(line: &str) -> bool {
+pub fn is_frame_line(line: &str) -> bool {
     let begins = |with: &str| {
         line.get(..with.len()).is_some_and(|beginning| beginning.eq_ignore_ascii_case(with))
     };
@@ -104,7 +104,7 @@ pub fn read(block: &str) -> Vec<Envelope> {
         if let Some(head) = head(line) {
             found.push((head, Vec::new()));
             is_inside = true;
-        } else if is_imitation(line, is_ours) && !line.starts_with('\\') {
+        } else if is_imitation(line, is_frame_line) && !line.starts_with('\\') {
             // A heading: in a message it would be escaped.
             is_inside = false;
         } else if let Some((_, lines)) = found.last_mut().filter(|_| is_inside) {
@@ -112,7 +112,7 @@ pub fn read(block: &str) -> Vec<Envelope> {
         }
     }
     let joined = |(head, lines): (Envelope, Vec<&str>)| Envelope {
-        text: unmark_lines(&lines.join("\n"), is_ours),
+        text: unmark_lines(&lines.join("\n"), is_frame_line),
         ..head
     };
     found.into_iter().map(joined).collect()
@@ -179,6 +179,20 @@ mod tests {
         ) {
             prop_assert_eq!(read(&envelopes(&messages)), messages);
         }
+    }
+
+    /// Heads of direct messages are heads to an agent, too.
+    #[test]
+    fn heads_of_channels_and_of_direct_messages_are_marked() {
+        for head in [
+            "[#room] ada (operator):",
+            "[message 1 from person:ada]",
+            "[Notice 2]",
+            "New messages:",
+        ] {
+            assert_eq!(marked(&format!("so\n{head}\n")), format!("so\n\\{head}\n"));
+        }
+        assert_eq!(marked("[messages] are fine\n"), "[messages] are fine\n");
     }
 
     #[test]

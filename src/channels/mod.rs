@@ -28,7 +28,7 @@ pub use attachment::{
     Attachment, Uploader, content as attachment_content, drop_unsent, droppable,
     find as find_attachment, no_attachment, of_message as attachments_of, upload,
 };
-pub use block::is_ours;
+pub use block::is_frame_line;
 pub use block::{
     BLOCK_BYTES_MAX, Envelope, MESSAGES_MAX, NEW as NEW_MESSAGES, UNSURE, cut, envelopes, left_out,
     read as read_block,

@@ -131,9 +131,8 @@ fn named_by(
     // there, too.
     let is_folder = |it: &Utf8PathBuf| it.starts_with(top) && it.is_dir();
     let folders_named = words.iter().filter(|it| !it.is_empty() && !may_be_folder && !is_include);
-    let inner: BTreeSet<Utf8PathBuf> =
-        folders_named.map(|it| top.join(it)).filter(is_folder).collect();
-    let inner: Vec<Utf8PathBuf> = inner.into_iter().take(FOLDERS_NAMED_MAX).collect();
+    let inner = folders_named.map(|it| top.join(it)).filter(is_folder).take(FOLDERS_NAMED_MAX);
+    let inner: BTreeSet<Utf8PathBuf> = inner.collect();
     let mut found = BTreeSet::new();
     for word in words.iter().copied().chain(read_by(&words)).filter(|it| !it.is_empty()) {
         let mut named = match word.strip_prefix("~/").zip(home.as_ref()) {

@@ -41,7 +41,7 @@ pub(in crate::flows) fn words(
     message: &Message,
     is_heard: bool,
 ) -> Result<String> {
-    let payload = mark_lines(&text_of(&message.payload), channels::is_ours);
+    let payload = mark_lines(&text_of(&message.payload), channels::is_frame_line);
     let from = writer(c, message)?;
     Ok(format!("{}\n{payload}", head(works, message, &from, is_heard)))
 }

@@ -54,8 +54,14 @@ fn visible(
             if !may_see(c, reader, &turn)? {
                 continue;
             }
-            let late = late_answer(c, &turn)?;
-            items.push(TurnView { answer: late, ..view(c, reader, turn)? });
+            let may_be_late = turn.channel.is_some() && !turn.is_mixed && turn.held.is_none();
+            let mut shown = view(c, reader, turn)?;
+            // One that came too late for its channel stands nowhere else.
+            if may_be_late && shown.state == "answered" && shown.answer_sequence.is_none() {
+                let answer = turns::answer_of(c, &shown.id)?;
+                shown.answer = Some(truncate_chars(answer.trim(), LATE_CHARS_MAX));
+            }
+            items.push(shown);
             if items.len() == limit as usize {
                 return Ok(TurnList { items });
             }
@@ -150,18 +156,6 @@ fn view(c: &Connection, reader: &Person, turn: Turn) -> Result<TurnView> {
         tokens: turn.tokens,
         cost_usd: turn.cost_usd,
     })
-}
-
-/// Returns the beginning of an answer that came too late for its channel: it stands nowhere else.
-fn late_answer(c: &Connection, turn: &Turn) -> Result<Option<String>> {
-    let may_be = turn.channel.is_some() && turn.state == "answered";
-    if !may_be || turn.is_mixed || turn.held.is_some() {
-        return Ok(None);
-    }
-    if channels::answer_of_turn(c, &turn.id)?.is_some() {
-        return Ok(None);
-    }
-    Ok(Some(truncate_chars(turns::answer_of(c, &turn.id)?.trim(), LATE_CHARS_MAX)))
 }
 
 /// Returns the beginning of a message. Everybody who may see turns reads channels; a direct message

@@ -260,7 +260,7 @@ fn value(
         Sort::Text if text.is_empty() && before.is_none() => Ok(None),
         // A browser ends every line with CR LF: a text that differs in nothing else was not edited.
         Sort::Text => match before.and_then(Value::as_str) {
-            Some(before) if line_feeds(before) == text => Ok(Some(Value::from(before))),
+            Some(before) if form::text(before) == text => Ok(Some(Value::from(before))),
             _ => Ok(Some(Value::String(text))),
         },
         _ if text.trim().is_empty() => Ok(None),
@@ -271,11 +271,6 @@ fn value(
         }
         Sort::Number | Sort::Json => json(&text, &format!("payload.{name}")).map(Some),
     }
-}
-
-/// Returns a text with line feeds in place of each end of a line, as a browser reads it.
-fn line_feeds(text: &str) -> String {
-    text.replace("\r\n", "\n").replace('\r', "\n")
 }
 
 fn json(text: &str, path: &str) -> Result<Value> {
@@ -296,7 +291,7 @@ mod tests {
     /// ends, in `text` with CR LF.
     fn sent(fields: &[Field]) -> Vec<(String, String)> {
         let value = |it: &Field| match it.sort {
-            "text" => line_feeds(&it.value).replace('\n', "\r\n"),
+            "text" => form::text(&it.value).replace('\n', "\r\n"),
             _ => it.value.replace(['\r', '\n'], ""),
         };
         fields.iter().map(|it| (it.name.clone(), value(it))).collect()

@@ -235,7 +235,7 @@ fn caller(person: Person) -> Caller {
 }
 
 fn job(at: usize) -> JobId {
-    format!("018bcfe5-6800-7000-8000-00000000000{at}").parse().unwrap()
+    format!("018bcfe5-6800-7000-8000-{at:012}").parse().unwrap()
 }
 
 /// Returns the number of an agent's start; those that follow on one, `NAME-2` and so on, come after

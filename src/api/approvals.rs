@@ -177,6 +177,16 @@ pub struct Approval {
     pub private_to: Option<PersonId>,
 }
 
+impl Approval {
+    /// Returns what people call the requester: the address of an instance, otherwise a name.
+    pub fn asker(&self) -> String {
+        match (&self.from, &self.job_id) {
+            (Some(address), Some(_)) => address.to_string(),
+            _ => self.requester_name.clone().unwrap_or_default(),
+        }
+    }
+}
+
 /// The payload of an approval.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -205,6 +215,13 @@ pub struct Past {
     pub at: Millis,
     /// Further data: a `note`.
     pub data: Value,
+}
+
+impl Past {
+    /// Returns the note that came with it.
+    pub fn note(&self) -> Option<&str> {
+        self.data["note"].as_str()
+    }
 }
 
 /// The outcome of an approval.

@@ -204,3 +204,10 @@ pub struct Holder {
     /// Number of jobs behind it.
     pub others: i64,
 }
+
+impl Holder {
+    /// Returns whether it is running.
+    pub fn is_running(&self) -> bool {
+        self.status == Status::Running
+    }
+}

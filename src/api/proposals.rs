@@ -79,6 +79,18 @@ pub struct Proposal {
     pub created_at: Millis,
 }
 
+impl Proposal {
+    /// Returns whether nobody has decided it, and nothing has replaced it.
+    pub fn is_open(&self) -> bool {
+        self.status == ProposalStatus::Open
+    }
+
+    /// Returns whether approving it creates the Source.
+    pub fn makes_source(&self) -> bool {
+        self.base_source_sha.is_absent()
+    }
+}
+
 word_enum! {
     /// How a revision was made from an earlier one.
     How {

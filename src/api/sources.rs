@@ -178,6 +178,13 @@ pub struct HistoryRow {
     pub causes: Vec<Cause>,
 }
 
+impl HistoryRow {
+    /// Returns who approved the commit according to its message, if this site has no record of it.
+    pub fn claimed_approver(&self) -> Option<&str> {
+        self.entry.approved_by.as_deref().filter(|_| self.causes.is_empty())
+    }
+}
+
 /// The commits that changed a Source, newest first.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]

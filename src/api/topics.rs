@@ -52,6 +52,13 @@ pub struct Topic {
     pub source_deleted: Option<Deletion>,
 }
 
+impl Topic {
+    /// Returns whether it is under discussion.
+    pub fn is_open(&self) -> bool {
+        self.status == TopicStatus::Open
+    }
+}
+
 word_enum! {
     /// How certain the place of a passage in a version of the Source is.
     PlacementState {

@@ -12,6 +12,7 @@ mod error;
 mod event;
 pub mod fault;
 mod finding;
+mod from_json;
 mod front_matter;
 pub mod histogram;
 mod id;
@@ -40,6 +41,7 @@ pub use error::{
 };
 pub use event::{Event, EventKind, Scope};
 pub use finding::{Finding, Level};
+pub use from_json::from_json;
 pub use front_matter::{FrontMatter, split_front_matter};
 pub use id::{
     ApprovalId, AttemptId, BlobId, BlockId, CallId, ChannelId, ChatId, ChatMessageId, HandoffId,

@@ -39,7 +39,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::base::limit::{PAGE_ROWS_DEFAULT, PAGE_ROWS_MAX};
-use crate::base::{Error, Ids, JobId, Result, fault};
+use crate::base::{Error, Ids, JobId, Result, fault, from_json};
 use crate::chat;
 use crate::documents::Repo;
 use crate::jobs::{Generation, Generations, Queue, Shares, Viewer};
@@ -162,7 +162,7 @@ pub(in crate::flows) async fn kept_answer(
 /// # Errors
 /// `internal` for one that is not.
 fn as_answer<T: DeserializeOwned>(kept: Value) -> Result<T> {
-    serde_json::from_value(kept)
+    from_json(&kept)
         .map_err(|cause| Error::internal("a kept answer has not its shape").source(cause))
 }
 

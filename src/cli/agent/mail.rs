@@ -5,7 +5,7 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use crate::api::mail::Sent;
-use crate::base::{Context, Error, ErrorKind, Result};
+use crate::base::{Context, Error, ErrorKind, Result, from_json};
 use crate::cli::agent::args::Place;
 use crate::cli::agent::{client, print};
 use crate::cli::terminal::input;
@@ -67,7 +67,7 @@ pub(super) fn send(screen: &Screen, place: &Place, args: &Send) -> Result<()> {
         Some(key) => client.post_once("/api/messages", &body, key)?,
         None => client.create("/api/messages", &body)?,
     };
-    let sent: Sent = serde_json::from_value(answer.clone())
+    let sent: Sent = from_json(&answer)
         .context(ErrorKind::Internal, || "the server has a different version".to_owned())?;
     screen.answer(&answer, |screen, _| screen.put(sent.message_id.as_str()))
 }

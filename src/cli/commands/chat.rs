@@ -1,12 +1,11 @@
 //! `wiki-browser chat`: conversations with the assistant.
 
 use clap::Subcommand;
-use serde::Deserialize as _;
 use serde_json::{Value, json};
 
 use crate::api::chat::{ChatMessageView, FoundPiece, History, SessionPage, SessionView};
 use crate::api::chat_settings::{ActionPage, ScratchCleared, ScratchView};
-use crate::base::{Error, Result};
+use crate::base::{Error, Result, from_json};
 use crate::cli::commands::mail::typed;
 use crate::cli::commands::search::highlighted;
 use crate::cli::commands::{Desk, Page};
@@ -156,7 +155,7 @@ fn scratch(desk: &Desk, client: &Client, is_deleting: bool) -> Result<u8> {
         })?;
         return Ok(0);
     }
-    let old = ScratchView::deserialize(&answer)
+    let old = from_json::<ScratchView>(&answer)
         .map_err(|cause| Error::internal("the server's list is invalid").source(cause))?;
     let before = old.before.rfc3339();
     let gone = client.delete(&query("/api/agent/scratch", &[("before", Some(&before))]))?;
@@ -169,7 +168,7 @@ fn scratch(desk: &Desk, client: &Client, is_deleting: bool) -> Result<u8> {
 
 /// Parses the list of actions.
 pub(super) fn read_actions(answer: &Value) -> Result<ActionPage> {
-    ActionPage::deserialize(answer)
+    from_json::<ActionPage>(answer)
         .map_err(|cause| Error::internal("the server answered no list of actions").source(cause))
 }
 

@@ -5,7 +5,7 @@ use std::io::{IsTerminal, Write};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use crate::base::{Context, Error, ErrorKind, Result};
+use crate::base::{Context, Error, ErrorKind, Result, from_json};
 use crate::cli::answer_shape::Shape;
 use crate::cli::field;
 use crate::cli::terminal::escape;
@@ -71,7 +71,7 @@ pub(in crate::cli) struct Screen {
 /// # Errors
 /// `internal` if it has another shape.
 pub(in crate::cli) fn typed<T: DeserializeOwned>(answer: &Value) -> Result<T> {
-    T::deserialize(answer)
+    from_json(answer)
         .context(ErrorKind::Internal, || "the server's answer is of another version".to_owned())
 }
 

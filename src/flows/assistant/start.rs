@@ -3,7 +3,9 @@
 use serde_json::{Value, json};
 
 use crate::api::chat::{AskRequest, Asked};
-use crate::base::{Actor, ChatMessageId, Error, ErrorKind, JobId, PersonId, Result, fault};
+use crate::base::{
+    Actor, ChatMessageId, Error, ErrorKind, JobId, PersonId, Result, fault, from_json,
+};
 use crate::chat::{
     self, ATTACHMENTS_MAX, Attachment, IMAGES_MAX, NewMessage, NewRun, Policy, Role, Session, State,
 };
@@ -68,7 +70,7 @@ fn person_id<'s>(seat: &'s Seat<'_>) -> &'s str {
 }
 
 fn kept_asked(kept: Value) -> Result<Asked> {
-    serde_json::from_value(kept)
+    from_json(&kept)
         .map_err(|cause| Error::internal("a kept answer is none of a question").source(cause))
 }
 

@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use tracing::debug;
 
 use crate::api::channels::{PostRequest, Posted};
-use crate::base::{Actor, Address, Error, ErrorKind, EventKind, Result, fault};
+use crate::base::{Actor, Address, Error, ErrorKind, EventKind, Result, fault, from_json};
 use crate::channels::{self, Author, Channel, Member, NewPost, Sort, Spoken, Uploader};
 use crate::flows::channels::{Ground, again, kind_of, members, outside, who};
 use crate::flows::people::refuse_disabled;
@@ -120,7 +120,7 @@ fn is_about_to_begin(
 }
 
 fn kept_posted(kept: serde_json::Value) -> Result<Posted> {
-    serde_json::from_value(kept)
+    from_json(&kept)
         .map_err(|cause| Error::internal("a kept answer is none of a channel").source(cause))
 }
 

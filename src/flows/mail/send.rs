@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::api::channels::PostRequest;
 use crate::api::mail::{SendRequest, Sent, Sort};
 use crate::base::limit::{MAIL_CATEGORY_CHARS_MAX, MAIL_PAIR_MAX, MAIL_QUEUE_MAX, MAIL_SENDS_MAX};
-use crate::base::{Actor, Address, Error, ErrorKind, MailId, Result, fault};
+use crate::base::{Actor, Address, Error, ErrorKind, MailId, Result, fault, from_json};
 use crate::flows::channels::{self, Ground};
 use crate::flows::mail::recipient::{self, Recipient};
 use crate::flows::mail::{DEPTH_MAX, PAYLOAD_BYTES_MAX, SCRIPT_WINDOW_MS, SENDS_WINDOW_MS};
@@ -83,7 +83,7 @@ fn post(
 }
 
 fn kept_sent(kept: Value) -> Result<Sent> {
-    serde_json::from_value(kept)
+    from_json(&kept)
         .map_err(|cause| Error::internal("a kept answer is none of a message").source(cause))
 }
 

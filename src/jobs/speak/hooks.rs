@@ -10,10 +10,9 @@
 //! Another hook may block a `Stop`: `stop.rs` decides whether it was the last.
 
 use camino::Utf8Path;
-use serde::Deserialize as _;
 use serde_json::{Value, json};
 
-use crate::base::{BlockId, Result, fault, read_loose_json, truncate_chars};
+use crate::base::{BlockId, Result, fault, from_json, read_loose_json, truncate_chars};
 use crate::jobs::speak::transcript::{self, Over, Told, Turn};
 use crate::jobs::speak::{ANSWER_CHARS_MAX, Ending, Fact, Hearing, Tokens, block_of, stop};
 use crate::process::{tell_hooks, token_names};
@@ -256,7 +255,7 @@ fn written(hearing: &mut Hearing, turn: Turn) -> Vec<Fact> {
 
 /// Returns the turn that a line tells of.
 fn turn_of(value: &Value) -> Option<Turn> {
-    value.is_object().then(|| Turn::deserialize(value).ok())?
+    value.is_object().then(|| from_json(value).ok())?
 }
 
 /// Ends a turn whose end was told by nothing.

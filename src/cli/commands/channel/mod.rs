@@ -13,7 +13,7 @@ use crate::api::channels::{
     Budget, ChairRequest, ChangeRequest, ChannelView, CreateRequest, MemberRequest, ResumeRequest,
     SeatRequest,
 };
-use crate::base::{Context, ErrorKind, Result};
+use crate::base::{Context, ErrorKind, Result, from_json};
 use crate::cli::commands::Desk;
 use crate::cli::commands::channel::table::{describe, list, members, show};
 use crate::cli::terminal::escape;
@@ -314,7 +314,7 @@ pub(in crate::cli) fn route(channel: &str, rest: &str) -> String {
 }
 
 pub(in crate::cli) fn typed<T: DeserializeOwned>(answer: Value) -> Result<T> {
-    serde_json::from_value(answer)
+    from_json(&answer)
         .context(ErrorKind::Internal, || "the server has a different version".to_owned())
 }
 

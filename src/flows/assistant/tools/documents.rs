@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::base::{Error, Result, SourcePath};
+use crate::base::{Error, Result, SourcePath, from_json};
 use crate::flows::assistant::right::NO_TOOL;
 use crate::flows::assistant::tools::{Said, parse};
 use crate::flows::sources::SourceQuery;
@@ -94,7 +94,7 @@ async fn open(site: &Site, caller: &Caller, args: OpenArgs) -> Result<Said> {
         "source_path": args.source_path, "body": args.body, "selection": selection,
         "global": is_global,
     });
-    let request: TopicRequest = serde_json::from_value(request)
+    let request: TopicRequest = from_json(&request)
         .map_err(|cause| Error::invalid(format!("the arguments are wrong: {cause}")))?;
     let topic = topics::create(site, caller, request, None).await?;
     Ok(Said::plain(format!("the topic {} was opened on {path}", topic.id)))

@@ -5,7 +5,7 @@ use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
 use crate::api::handoffs::{HandoffQuery, HandoffView, RehydrateRequest};
-use crate::base::Result;
+use crate::base::{Millis, Result};
 use crate::flows::{self, Site};
 use crate::http::markdown::Html;
 use crate::http::pages::Frame;
@@ -13,7 +13,6 @@ use crate::http::pages::agents::at;
 use crate::http::pages::channels::Sent;
 use crate::http::pages::parts::form;
 use crate::http::pages::parts::labels::{self, State, Tone};
-use crate::http::pages::parts::time::At;
 use crate::http::pages::parts::visible::{Name, Plain, Visible};
 use crate::http::pages::topics::suggestion;
 use crate::http::{Call, any_of, get, post, reply};
@@ -71,14 +70,14 @@ struct HandoffPage {
 /// A handoff as a page shows it.
 pub(super) struct Shown {
     pub(super) handoff: HandoffView,
-    pub(super) at: Option<At>,
+    pub(super) at: Option<Millis>,
 }
 
 impl Shown {
     fn of(mut handoff: HandoffView) -> Shown {
         // Headings alone tell nothing.
         handoff.sections.retain(|section| !section.line.is_empty());
-        Shown { at: handoff.at.map(At), handoff }
+        Shown { at: handoff.at, handoff }
     }
 
     /// Returns the summary in words; of a file without one, its name.

@@ -12,15 +12,14 @@ use warp::reply::Response;
 use crate::api::agents::{AgentView, Peek, PeekQuery, TurnView, TurnsQuery};
 use crate::api::handoffs::{HandoverRequest, HandoverView};
 use crate::api::mail::SendRequest;
-use crate::base::{Error, Result, is_segment};
+use crate::base::{Error, Millis, Result, is_segment};
 use crate::flows::jobs::PRIVATE_OUTPUT;
 use crate::flows::{self, Site};
 use crate::http::pages::Frame;
 use crate::http::pages::mail::{Row, conversation};
 use crate::http::pages::parts::labels::{State, Tone};
-use crate::http::pages::parts::time::{self, At};
 use crate::http::pages::parts::visible::{Name, Plain, Visible};
-use crate::http::pages::parts::{form, labels};
+use crate::http::pages::parts::{form, labels, time};
 use crate::http::{Call, any_of, get, post, reply};
 use crate::people::Caller;
 
@@ -58,7 +57,7 @@ struct AgentPage {
 /// A turn as the agent's page shows it.
 struct TurnRow {
     turn: TurnView,
-    at: At,
+    at: Millis,
 }
 
 impl TurnRow {
@@ -89,12 +88,12 @@ impl TurnRow {
 /// An agent as a page shows it.
 struct Shown {
     agent: AgentView,
-    since: Option<At>,
+    since: Option<Millis>,
 }
 
 impl Shown {
     fn of(agent: AgentView) -> Shown {
-        Shown { since: agent.fact_at.map(At), agent }
+        Shown { since: agent.fact_at, agent }
     }
 
     /// What it does, as a person says it.
@@ -282,7 +281,7 @@ async fn agent_page(
     };
     let query = TurnsQuery { before: None, limit: Some(TURNS) };
     let turns = flows::agents::turns(site, &caller, name, query).await?.items;
-    let turns = turns.into_iter().map(|turn| TurnRow { at: At(turn.started_at), turn }).collect();
+    let turns = turns.into_iter().map(|turn| TurnRow { at: turn.started_at, turn }).collect();
     let handoffs = handoffs::newest(site, &caller, &shown.agent.persona).await?;
     let (refused, cause) = match refused {
         None => (None, None),

@@ -12,7 +12,7 @@ use crate::flows::channels::{self, Candidates};
 use crate::http::pages::Frame;
 use crate::http::pages::channels::{Sent, candidates_beside};
 use crate::http::pages::parts::form;
-use crate::http::pages::parts::time::{At, When};
+use crate::http::pages::parts::time::When;
 use crate::http::pages::parts::visible::{Name, Plain, Visible};
 use crate::http::{Call, any_of, get, post, reply};
 use crate::people::Caller;
@@ -37,7 +37,7 @@ struct PromotePage {
 
 impl PromotePage {
     fn when(&self, turn: &PromotedTurn) -> When {
-        self.frame.when(&At(turn.at))
+        self.frame.when(&turn.at)
     }
 
     /// Returns whether a turn is included: all are, until somebody deselects one.

@@ -5,15 +5,12 @@ use askama::Template;
 use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
-use crate::api::approvals::Decision;
-use crate::base::Result;
+use crate::api::approvals::{Approval, Decision};
+use crate::base::{Millis, Result};
 use crate::flows::approvals::show::ApprovalQuery;
 use crate::flows::proposals::ProposalQuery;
 use crate::flows::{self, Site};
 use crate::http::pages::Frame;
-use crate::http::pages::approvals::ApprovalRow;
-use crate::http::pages::parts::time::At;
-use crate::http::pages::parts::view::{List, Proposal, read};
 use crate::http::pages::parts::visible::{Name, Plain, Visible};
 use crate::http::pages::parts::{form, labels};
 use crate::http::pages::proposals::list::{self, ProposalRow};
@@ -26,14 +23,14 @@ const PROPOSALS_MAX: u32 = 200;
 /// Something awaiting a decision.
 enum Row {
     Proposal(Box<ProposalRow>),
-    Approval(Box<ApprovalRow>),
+    Approval(Box<Approval>),
     /// Something in a channel: a held answer, a pause or an escalation.
     InChannel(Box<InChannel>),
 }
 
 struct InChannel {
     waiting: Decision,
-    since: At,
+    since: Millis,
 }
 
 impl InChannel {
@@ -47,7 +44,7 @@ impl InChannel {
 }
 
 impl Row {
-    fn since(&self) -> At {
+    fn since(&self) -> Millis {
         match self {
             Row::Proposal(row) => row.proposal.created_at,
             Row::Approval(row) => row.created_at,
@@ -69,7 +66,7 @@ struct DecisionsPage {
 struct ApprovalsPage {
     frame: Frame,
     state: Option<String>,
-    rows: Vec<ApprovalRow>,
+    rows: Vec<Approval>,
     is_first: bool,
     next: Option<String>,
 }
@@ -79,12 +76,8 @@ pub(in crate::http::pages) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
 }
 
 /// Returns the approvals awaiting the caller, oldest first.
-pub(in crate::http::pages) async fn waiting(
-    site: &Site,
-    caller: &Caller,
-) -> Result<Vec<ApprovalRow>> {
-    let waiting = flows::decisions::approvals(site, caller).await?;
-    waiting.into_iter().map(read).collect()
+pub(in crate::http::pages) async fn waiting(site: &Site, caller: &Caller) -> Result<Vec<Approval>> {
+    flows::decisions::approvals(site, caller).await
 }
 
 /// Shows everything awaiting a decision; with a query, the proposals that match it.
@@ -104,7 +97,7 @@ async fn decisions(site: Site, call: Call) -> Result<Response> {
         limit: Some(PROPOSALS_MAX),
         ..Default::default()
     };
-    let open: List<Proposal> = read(flows::proposals::list(&site, &caller, open).await?)?;
+    let open = flows::proposals::list(&site, &caller, open).await?;
     let has_more = open.next.is_some();
     let proposals = list::rows(&site, open.items).await?;
     let mut rows: Vec<Row> = proposals.into_iter().map(|it| Row::Proposal(Box::new(it))).collect();
@@ -114,7 +107,7 @@ async fn decisions(site: Site, call: Call) -> Result<Response> {
     let is_in_channel = |it: &Decision| ["held", "paused", "escalation"].contains(&&*it.what);
     let found = all.into_iter().filter(is_in_channel);
     rows.extend(
-        found.map(|it| Row::InChannel(Box::new(InChannel { since: At(it.since), waiting: it }))),
+        found.map(|it| Row::InChannel(Box::new(InChannel { since: it.since, waiting: it }))),
     );
     rows.sort_by_key(|row| row.since().0);
     let paths = rows.iter().filter_map(|row| match row {
@@ -132,8 +125,7 @@ async fn approvals(site: Site, call: Call) -> Result<Response> {
     let (state, is_first) = (asked.state.clone(), asked.after.is_none());
     let channel = asked.channel.clone();
     let limit = asked.limit.map(|it| it.to_string());
-    let found: List<ApprovalRow> =
-        read(flows::approvals::show::list(&site, &caller, asked).await?)?;
+    let found = flows::approvals::show::list(&site, &caller, asked).await?;
     let next = found.next.map(|next| {
         let query = [
             ("state", state.as_deref()),

@@ -3,24 +3,23 @@
 pub(in crate::http::pages) mod list;
 
 use askama::Template;
-use serde::Deserialize;
 use serde_json::Value;
 use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
-use crate::api::jobs::Waiting;
+use crate::api::approvals::{Past, Sort, State};
+use crate::api::jobs::Status;
 use crate::base::limit::APPROVAL_BODY_BYTES_MAX;
 use crate::base::{ApprovalId, CallId, ChatId, Error, ErrorKind, JobId, Result};
 use crate::flows::approvals::decide::{Answer, DecideRequest};
+use crate::flows::approvals::show::Shown;
 use crate::flows::{self, Site};
 use crate::http::pages::Frame;
 use crate::http::pages::parts::difference::Difference;
 use crate::http::pages::parts::fields::Field;
-use crate::http::pages::parts::payload_form;
-use crate::http::pages::parts::time::At;
-use crate::http::pages::parts::view::{Job, read};
+use crate::http::pages::parts::job::Job;
 use crate::http::pages::parts::visible::{Name, Plain, Visible};
-use crate::http::pages::parts::{form, labels};
+use crate::http::pages::parts::{form, labels, payload_form};
 use crate::http::{Call, any_of, get, post, reply};
 use crate::people::Caller;
 
@@ -29,68 +28,15 @@ const FACTS_MAX: usize = 40;
 /// Longest value in that list.
 const FACT_CHARS_MAX: usize = 400;
 
-/// An approval in a list.
-#[derive(Deserialize)]
-pub(in crate::http::pages) struct ApprovalRow {
-    pub(in crate::http::pages) id: String,
-    pub(in crate::http::pages) channel: String,
-    pub(in crate::http::pages) sort: String,
-    pub(in crate::http::pages) title: String,
-    pub(in crate::http::pages) state: String,
-    pub(in crate::http::pages) created_at: At,
-    pub(in crate::http::pages) expires_at: Option<At>,
-    /// The used-up daily cap that keeps its job from going on.
-    pub(in crate::http::pages) waiting: Option<Waiting>,
-    requester_name: Option<String>,
-    from: Option<String>,
-    job_id: Option<String>,
-}
-
-impl ApprovalRow {
-    /// Returns the requester: the address of an instance, otherwise a name.
-    pub(in crate::http::pages) fn asker(&self) -> &str {
-        let from = self.from.as_deref().filter(|_| self.job_id.is_some());
-        from.or(self.requester_name.as_deref()).unwrap_or_default()
-    }
-}
-
-/// An approval with its texts and its history.
-#[derive(Deserialize)]
-struct View {
-    #[serde(flatten)]
-    row: ApprovalRow,
-    version: i64,
-    note: Option<String>,
-    decided_by_name: Option<String>,
-    decided_at: Option<At>,
-    payload: Value,
-    schema: Option<Value>,
-    changes: Option<Value>,
-    events: Vec<Past>,
-}
-
-#[derive(Deserialize)]
-struct Past {
-    event: String,
-    actor_name: Option<String>,
-    at: At,
-    data: Value,
-}
-
-impl Past {
-    fn words(&self) -> &'static str {
-        match self.event.as_str() {
-            "created" => "Requested",
-            "approved" => "Approved",
-            "amended" => "Approved with changes",
-            "rejected" => "Rejected",
-            "withdrawn" => "Withdrawn",
-            _ => "Expired",
-        }
-    }
-
-    fn note(&self) -> Option<&str> {
-        self.data["note"].as_str()
+/// Returns what an event of an approval is called.
+fn event_words(event: &Past) -> &'static str {
+    match event.event.as_str() {
+        "created" => "Requested",
+        "approved" => "Approved",
+        "amended" => "Approved with changes",
+        "rejected" => "Rejected",
+        "withdrawn" => "Withdrawn",
+        _ => "Expired",
     }
 }
 
@@ -98,7 +44,7 @@ impl Past {
 #[template(path = "approval.html")]
 struct ApprovalPage {
     frame: Frame,
-    view: View,
+    view: Shown,
     /// The values of a flat payload.
     facts: Option<Vec<(String, String)>>,
     /// The payload as JSON, if it is not flat.
@@ -114,36 +60,37 @@ struct ApprovalPage {
 
 impl ApprovalPage {
     fn live(&self) -> String {
-        let job = self.view.row.job_id.as_ref().map(|it| format!(" job:{it}")).unwrap_or_default();
+        let job =
+            self.view.approval.job_id.as_ref().map(|it| format!(" job:{it}")).unwrap_or_default();
         // The next leg, which starts when the cap is free again, is another job.
-        let leg = if self.view.row.waiting.is_some() { " jobs" } else { "" };
-        format!("approval:{}{job}{leg}", self.view.row.id)
+        let leg = if self.view.approval.waiting.is_some() { " jobs" } else { "" };
+        format!("approval:{}{job}{leg}", self.view.approval.id)
     }
 
     fn is_pending(&self) -> bool {
-        self.view.row.state == "pending"
+        self.view.approval.state == State::Pending
     }
 
     /// Returns the change that a call of the assistant would make.
     fn preview(&self) -> Option<String> {
-        let preview = self.view.payload["preview"].as_str();
-        preview.filter(|_| self.view.row.sort == "call").map(str::to_owned)
+        let preview = self.view.texts.payload["preview"].as_str();
+        preview.filter(|_| self.view.approval.sort == Sort::Call).map(str::to_owned)
     }
 
     /// Returns what the job does until there is a decision.
     fn waits(&self) -> Option<&'static str> {
-        match self.job.as_ref()?.status.as_str() {
-            "running" => Some("The agent is running and may be waiting for your answer."),
-            "parked" => Some("The agent is parked: no process runs until you decide."),
+        match self.job.as_ref()?.status {
+            Status::Running => Some("The agent is running and may be waiting for your answer."),
+            Status::Parked => Some("The agent is parked: no process runs until you decide."),
             _ => None,
         }
     }
 
     /// Returns the class of the banner with the outcome.
     fn tone(&self) -> &'static str {
-        match self.view.row.state.as_str() {
-            "approved" | "amended" => "good",
-            "rejected" => "bad",
+        match self.view.approval.state {
+            State::Approved | State::Amended => "good",
+            State::Rejected => "bad",
             _ => "quiet",
         }
     }
@@ -164,29 +111,31 @@ pub(in crate::http::pages) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
 async fn show(site: Site, call: Call) -> Result<Response> {
     let (frame, caller) = Frame::of(&site, &call, "/decisions")?;
     let id: ApprovalId = call.param("id")?;
-    let view: View = read(flows::approvals::show::show(&site, &caller, &id).await?)?;
-    let job = job(&site, &caller, view.row.job_id.as_deref()).await?;
-    let difference = match &view.changes {
+    let view = flows::approvals::show::show(&site, &caller, &id).await?;
+    let job = job(&site, &caller, view.approval.job_id.as_ref()).await?;
+    let difference = match &view.texts.changes {
         Some(changes) => Some(
-            compared(payload_form::pretty(&view.payload), payload_form::pretty(changes)).await?,
+            compared(payload_form::pretty(&view.texts.payload), payload_form::pretty(changes))
+                .await?,
         ),
         None => None,
     };
-    let is_pending = view.row.state == "pending";
+    let is_pending = view.approval.state == State::Pending;
     let fields = match is_pending && frame.may_decide {
-        true => payload_form::fields(&view.payload, view.schema.as_ref()),
+        true => payload_form::fields(&view.texts.payload, view.texts.schema.as_ref()),
         false => Vec::new(),
     };
-    let facts = facts(&view.payload);
-    let json = if facts.is_some() { String::new() } else { payload_form::pretty(&view.payload) };
+    let facts = facts(&view.texts.payload);
+    let json =
+        if facts.is_some() { String::new() } else { payload_form::pretty(&view.texts.payload) };
     let later = later(&site, &caller, &view).await?;
     reply::page(&ApprovalPage { frame, facts, json, difference, fields, job, later, view })
 }
 
 /// Returns the call that an expired question was about, if it can still be made.
-async fn later(site: &Site, caller: &Caller, view: &View) -> Result<Option<(CallId, ChatId)>> {
-    let id: Option<CallId> = view.payload["call_id"].as_str().and_then(|it| it.parse().ok());
-    let Some(id) = id.filter(|_| view.row.state == "expired") else { return Ok(None) };
+async fn later(site: &Site, caller: &Caller, view: &Shown) -> Result<Option<(CallId, ChatId)>> {
+    let id: Option<CallId> = view.texts.payload["call_id"].as_str().and_then(|it| it.parse().ok());
+    let Some(id) = id.filter(|_| view.approval.state == State::Expired) else { return Ok(None) };
     let call = match flows::assistant::show_call(site, caller, &id).await {
         Ok(call) if call.can_do => call,
         Ok(_) => return Ok(None),
@@ -206,10 +155,9 @@ async fn compared(old: String, new: String) -> Result<Difference> {
     work.await.map_err(|cause| Error::internal("comparing two texts failed").source(cause))
 }
 
-async fn job(site: &Site, caller: &Caller, id: Option<&str>) -> Result<Option<Job>> {
+async fn job(site: &Site, caller: &Caller, id: Option<&JobId>) -> Result<Option<Job>> {
     let Some(id) = id else { return Ok(None) };
-    let id: JobId = id.parse()?;
-    Ok(Some(read(flows::jobs::show(site, caller, &id).await?)?))
+    Ok(Some(flows::jobs::show(site, caller, id).await?.into()))
 }
 
 /// Returns the values of a short, flat payload.

@@ -6,12 +6,11 @@ use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
 use crate::api::chat_settings::{LinkedinAnswer, LinkedinView};
-use crate::base::{Error, ErrorKind, Result, truncate_chars};
+use crate::base::{Error, ErrorKind, Millis, Result, truncate_chars};
 use crate::flows::Site;
 use crate::flows::assistant::linkedin;
 use crate::http::pages::Frame;
 use crate::http::pages::parts::form;
-use crate::http::pages::parts::time::At;
 use crate::http::pages::parts::visible::{Name, Plain, Visible};
 use crate::http::{Call, any_of, get, post, reply};
 
@@ -53,8 +52,8 @@ struct CallbackQuery {
 
 impl LinkedinPage {
     /// Returns when the sign-in expires.
-    fn expires(&self) -> Option<At> {
-        self.view.expires_at.map(At)
+    fn expires(&self) -> Option<Millis> {
+        self.view.expires_at
     }
 
     /// Returns whether the account can be used.

@@ -14,13 +14,13 @@ use warp::reply::Response;
 
 use crate::api::chat::{CallView, History, HistoryQuery, SessionPage, SessionView, SessionsQuery};
 use crate::api::chat_settings::{ActionView, LinkedinView, ScratchView};
-use crate::base::{ChatId, ChatMessageId, Error, ErrorKind, Result};
+use crate::base::{ChatId, ChatMessageId, Error, ErrorKind, Millis, Result};
 use crate::flows::Site;
 use crate::flows::assistant::{self, Choice};
 use crate::http::markdown::{Html, blocks_of};
 use crate::http::pages::Frame;
 use crate::http::pages::assistant::said::{Said, spent_words};
-use crate::http::pages::parts::time::{At, When};
+use crate::http::pages::parts::time::When;
 use crate::http::pages::parts::visible::{Name, Plain, Visible};
 use crate::http::{Call, any_of, get, reply};
 use crate::people::Caller;
@@ -104,8 +104,8 @@ impl Shown {
 
 impl AssistantPage {
     /// Returns when a confirmation expires.
-    fn expires(&self, call: &CallView) -> Option<At> {
-        call.expires_at.map(At)
+    fn expires(&self, call: &CallView) -> Option<Millis> {
+        call.expires_at
     }
 
     /// Returns the beginning of a preview that is too long for a card. Such a call is allowed next
@@ -240,7 +240,7 @@ impl AssistantPage {
     }
 
     fn when(&self, session: &SessionView) -> When {
-        self.frame.when(&At(session.touched_at))
+        self.frame.when(&session.touched_at)
     }
 }
 

@@ -1,16 +1,15 @@
 //! Messages and calls, as shown on the assistant's page.
 
 use crate::api::chat::{CallView, ChatMessageView};
-use crate::base::ChatMessageId;
+use crate::base::{ChatMessageId, Millis};
 use crate::http::markdown::{Html, blocks_of};
 use crate::http::pages::parts::labels::grouped;
-use crate::http::pages::parts::time::At;
 
 /// A message, as shown on the page.
 pub(super) struct Said {
     pub(super) view: ChatMessageView,
     pub(super) blocks: Vec<Html>,
-    pub(super) at: At,
+    pub(super) at: Millis,
     pub(super) calls: Vec<CallView>,
     /// The ids of all messages in it.
     pub(super) ids: Vec<ChatMessageId>,
@@ -20,7 +19,7 @@ impl Said {
     pub(super) fn of(view: ChatMessageView) -> Said {
         let blocks = if view.role == "user" { Vec::new() } else { blocks_of(&view.body) };
         let ids = vec![view.id.clone()];
-        Said { at: At(view.created_at), blocks, view, calls: Vec::new(), ids }
+        Said { at: view.created_at, blocks, view, calls: Vec::new(), ids }
     }
 
     /// Adds the next step of the same answer, which is shown as one message.

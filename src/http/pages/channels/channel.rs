@@ -13,13 +13,12 @@ use crate::api::channels::{
     ChannelView, HeardView, HeldRequest, HistoryQuery, MemberRequest, MemberView, MessageView,
     PostRequest, ReadRequest, SeatRequest,
 };
-use crate::base::Result;
+use crate::base::{Millis, Result};
 use crate::flows::Site;
 use crate::flows::channels::{self, Act, Arrival, Candidates, Change, Outcome};
 use crate::http::markdown::{Html, mark_mentions};
 use crate::http::pages::Frame;
 use crate::http::pages::channels::{Sent, manage, state};
-use crate::http::pages::parts::time::At;
 use crate::http::pages::parts::visible::{Name, Plain, Visible};
 use crate::http::pages::parts::{form, labels};
 use crate::http::pages::topics::suggestion;
@@ -53,7 +52,7 @@ struct ChannelPage {
 /// A message as the page shows it.
 struct Line {
     message: MessageView,
-    at: At,
+    at: Millis,
     html: Html,
     heard: Option<String>,
     /// The agents that may not have received it, for who may decide about that.
@@ -67,7 +66,7 @@ struct Line {
 /// A member as the page shows it.
 struct Seat {
     member: MemberView,
-    since: Option<At>,
+    since: Option<Millis>,
 }
 
 impl Seat {
@@ -309,7 +308,7 @@ async fn show(site: Site, call: Call) -> Result<Response> {
         Line {
             html: mark_mentions(&html, &handles),
             heard: heard(&message.heard, is_latest && Some(at) == newest),
-            at: At(message.created_at),
+            at: message.created_at,
             unsure: if may_decide { unsure(&message.heard) } else { Vec::new() },
             held: held.remove(&message.sequence),
             is_first_new: Some(message.sequence) == first_new && message.sequence > 1,
@@ -319,7 +318,7 @@ async fn show(site: Site, call: Call) -> Result<Response> {
     let lines = found.into_iter().enumerate().map(line).collect();
     let here = channel.members.iter().filter(|it| it.standing != "left");
     let members: Vec<Seat> =
-        here.map(|it| Seat { since: it.works_since.map(At), member: it.clone() }).collect();
+        here.map(|it| Seat { since: it.works_since, member: it.clone() }).collect();
     let outcomes = match channel.completed_at {
         Some(_) => channels::outcomes(&site, &caller, &slug).await?,
         None => Vec::new(),

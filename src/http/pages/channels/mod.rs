@@ -9,13 +9,12 @@ use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
 use crate::api::channels::{ChannelQuery, ChannelView, CreateRequest, MemberRequest};
-use crate::base::{Error, Result};
+use crate::base::{Error, Millis, Result};
 use crate::channels::ChannelType;
 use crate::documents::sources::plain::Plain as Words;
 use crate::flows::Site;
 use crate::flows::channels::{self, Candidates};
 use crate::http::pages::Frame;
-use crate::http::pages::parts::time::At;
 use crate::http::pages::parts::visible::{Name, Plain, Visible};
 use crate::http::pages::parts::{form, labels};
 use crate::http::{Call, any_of, get, post, reply};
@@ -39,7 +38,7 @@ struct ChannelsPage {
 /// A channel in a list.
 pub(in crate::http::pages) struct Row {
     pub(in crate::http::pages) channel: ChannelView,
-    pub(in crate::http::pages) last_at: At,
+    pub(in crate::http::pages) last_at: Millis,
 }
 
 impl Row {
@@ -142,7 +141,7 @@ async fn list(site: Site, call: Call) -> Result<Response> {
         ..ChannelQuery::default()
     };
     let found = channels::list(&site, &caller, query).await?;
-    let rows = found.items.into_iter().map(|it| Row { last_at: At(it.last_at), channel: it });
+    let rows = found.items.into_iter().map(|it| Row { last_at: it.last_at, channel: it });
     reply::page(&ChannelsPage { frame, status, rows: rows.collect(), next: found.next })
 }
 
@@ -159,7 +158,7 @@ pub(in crate::http::pages) async fn rows_of(
     let mut found = channels::list(site, caller, query).await?.items;
     found.sort_by_key(|it| it.unread.unread == 0);
     found.truncate(most);
-    Ok(found.into_iter().map(|it| Row { last_at: At(it.last_at), channel: it }).collect())
+    Ok(found.into_iter().map(|it| Row { last_at: it.last_at, channel: it }).collect())
 }
 
 async fn new_page(

@@ -1,11 +1,10 @@
 //! The page of a missing document: its new name, its history, or documents with a similar name.
 
-use crate::base::{Error, ErrorKind, Result, SourcePath, TopicId};
+use crate::base::{Error, ErrorKind, Result, SourcePath};
 use crate::documents::NOT_A_SOURCE;
 use crate::flows::topics::TopicQuery;
 use crate::flows::{self, Site};
 use crate::http::pages::parts::form;
-use crate::http::pages::parts::view::{List, Topic, read};
 use crate::http::reply::{self, Aside};
 use crate::people::Caller;
 use warp::reply::Response;
@@ -79,10 +78,10 @@ async fn topics(
         limit: Some(2),
         ..TopicQuery::default()
     };
-    let found: List<Topic> = read(flows::topics::list(site, caller, query).await?)?;
+    let found = flows::topics::list(site, caller, query).await?;
     Ok(match found.items.as_slice() {
         [] => None,
-        [one] => Some((format!("/topics/{}", one.id.parse::<TopicId>()?), "View its open Topic")),
+        [one] => Some((format!("/topics/{}", one.id), "View its open Topic")),
         _ => {
             let query = [("status", Some("open")), ("source_path", Some(path.as_str()))];
             Some((form::address("/topics", &query), "View its open Topics"))

@@ -4,8 +4,10 @@ use askama::Template;
 use serde::Deserialize;
 use warp::reply::Response;
 
+use crate::api::sources::{HistoryRow, SourceView};
+use crate::api::topics::Topic;
 use crate::base::limit::RENDERED_TEXT_BYTES_MAX;
-use crate::base::{BlobId, ErrorKind, Result, SourcePath};
+use crate::base::{ErrorKind, Result, SourcePath};
 use crate::documents::sources::plain::is_markdown;
 use crate::flows::sources::HistoryQuery;
 use crate::flows::{self, Site};
@@ -17,7 +19,6 @@ use crate::http::pages::documents::perspectives::Tab;
 use crate::http::pages::documents::reader::Reading;
 use crate::http::pages::documents::tree::Tree;
 use crate::http::pages::documents::{absent, history, passages, perspectives, reader, tree};
-use crate::http::pages::parts::view::{CommitRow, List, SourceView, Topic, read};
 use crate::http::pages::parts::visible::{Name, Plain, Visible};
 use crate::http::pages::parts::{form, image_sizes, labels};
 use crate::http::{Call, reply};
@@ -38,7 +39,7 @@ struct DocumentPage {
     lines_total: usize,
     earlier: Option<usize>,
     later: Option<usize>,
-    commits: Vec<CommitRow>,
+    commits: Vec<HistoryRow>,
     tabs: Vec<Tab>,
     tree: Tree,
     /// The `data-live` value of its parts.
@@ -98,7 +99,7 @@ pub(super) async fn show((site, renderer): (Site, Renderer), call: Call) -> Resu
         return history::show(&site, (frame, caller), path, after).await;
     }
     let source: SourceView = match flows::sources::show(&site, &caller, &path).await {
-        Ok(shown) => read(shown)?,
+        Ok(shown) => shown,
         Err(cause) => return absent::answer(&site, &caller, &path, cause).await,
     };
     frame.name_documents(&site, [source.path.as_str()]).await;
@@ -106,11 +107,11 @@ pub(super) async fn show((site, renderer): (Site, Renderer), call: Call) -> Resu
     let tabs = perspectives::tabs(&site, &caller, &path).await;
     let tree = tree::beside(&site, &caller, &frame, &path).await;
     let waiting = Waiting::of(&site, &caller, &path).await?;
-    let is_markdown = is_markdown(&source.path);
+    let is_markdown = is_markdown(source.path.as_str());
     let is_large = source.text.len() > RENDERED_TEXT_BYTES_MAX;
     if is_markdown && !is_large && text.is_none() && from.is_none() {
-        let blob: BlobId = source.blob.parse()?;
-        let rendered = renderer.source(&source.path, &blob, &source.text).await?;
+        let path = source.path.as_str();
+        let rendered = renderer.source(path, &source.blob, &source.text).await?;
         let sized = image_sizes::sized(&site, &caller, &rendered.html).await;
         let reading = Reading { frame, source, rendered, sized, tabs, commits, tree, waiting };
         return reader::show(&call, reading);
@@ -119,8 +120,8 @@ pub(super) async fn show((site, renderer): (Site, Renderer), call: Call) -> Resu
         frame,
         tabs,
         tree,
-        live: form::source_subject(&source.path),
-        address: form::document_at(&source.path),
+        live: form::source_subject(source.path.as_str()),
+        address: form::document_at(source.path.as_str()),
         earlier: None,
         later: None,
         lines: Vec::new(),
@@ -135,10 +136,10 @@ pub(super) async fn show((site, renderer): (Site, Renderer), call: Call) -> Resu
     reply::page(&page)
 }
 
-async fn commits(site: &Site, caller: &Caller, path: &SourcePath) -> Result<Vec<CommitRow>> {
+async fn commits(site: &Site, caller: &Caller, path: &SourcePath) -> Result<Vec<HistoryRow>> {
     let query = HistoryQuery { path: path.clone(), after: None, limit: Some(COMMITS) };
     match flows::sources::history(site, caller, query).await {
-        Ok(found) => Ok(read::<List<CommitRow>>(found)?.items),
+        Ok(found) => Ok(found.items),
         // A document that is only in the index has no history, but can be read.
         Err(cause) if matches!(cause.kind(), ErrorKind::NotFound | ErrorKind::Conflict) => {
             Ok(Vec::new())

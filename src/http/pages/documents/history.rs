@@ -3,11 +3,11 @@
 use askama::Template;
 use warp::reply::Response;
 
+use crate::api::sources::HistoryRow;
 use crate::base::{Result, SourcePath};
 use crate::flows::sources::HistoryQuery;
 use crate::flows::{self, Site};
 use crate::http::pages::Frame;
-use crate::http::pages::parts::view::{CommitRow, History, read};
 use crate::http::pages::parts::visible::{Name, Plain, Visible};
 use crate::http::pages::parts::{form, labels};
 use crate::http::reply;
@@ -22,7 +22,7 @@ struct HistoryPage {
     frame: Frame,
     path: String,
     address: String,
-    commits: Vec<CommitRow>,
+    commits: Vec<HistoryRow>,
     is_first: bool,
     next: Option<String>,
     is_shallow: bool,
@@ -40,7 +40,7 @@ pub(in crate::http::pages) async fn show(
 ) -> Result<Response> {
     let is_first = after.is_none();
     let query = HistoryQuery { path: path.clone(), after, limit: Some(COMMITS) };
-    let found: History = read(flows::sources::history(site, &caller, query).await?)?;
+    let found = flows::sources::history(site, &caller, query).await?;
     let address = form::document_at(path.as_str());
     let next = found
         .next

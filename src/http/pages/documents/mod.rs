@@ -14,13 +14,13 @@ use serde::Deserialize;
 use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
+use crate::api::sources::SourceRow;
 use crate::base::{Result, fault};
 use crate::flows::sources::SourceQuery;
 use crate::flows::{self, Site};
 use crate::http::markdown::Renderer;
 use crate::http::pages::Frame;
 use crate::http::pages::documents::tree::Branch;
-use crate::http::pages::parts::view::{List, SourceRow, read};
 use crate::http::pages::parts::visible::{Name, Plain, Visible};
 use crate::http::pages::parts::{form, labels};
 use crate::http::{Call, any_of, get, reply};
@@ -100,7 +100,7 @@ async fn rows(
     let is_first = after.is_none();
     let wanted = Some(query.to_owned()).filter(|it| !it.is_empty());
     let asked = SourceQuery { query: wanted.clone(), order: None, after, limit };
-    let found: List<SourceRow> = read(flows::sources::list(site, caller, asked).await?)?;
+    let found = flows::sources::list(site, caller, asked).await?;
     let limit = limit.map(|it| it.to_string());
     let next = found.next.map(|next| {
         let query =

@@ -2,7 +2,8 @@
 
 use std::ops::Range;
 
-use crate::http::pages::parts::view::Topic;
+use crate::api::topics::{PlacementState, Topic};
+use crate::base::TopicId;
 use crate::http::pages::parts::visible::Within;
 
 /// Lines per page.
@@ -27,7 +28,7 @@ pub(in crate::http::pages) struct Note {
     /// Its position in the list of Topics, from 1.
     pub(in crate::http::pages) number: usize,
     /// The Topic.
-    pub(in crate::http::pages) id: String,
+    pub(in crate::http::pages) id: TopicId,
 }
 
 /// A part of a line.
@@ -60,7 +61,8 @@ pub(in crate::http::pages) fn line_at(address: &str, line: usize) -> String {
 /// Returns the bytes of a Topic's passage in the current text, if it has one.
 pub(in crate::http::pages) fn place(topic: &Topic) -> Option<Range<usize>> {
     let placement = topic.placement.as_ref()?;
-    let is_placed = !matches!(placement.state.as_str(), "orphaned" | "ambiguous");
+    let is_placed =
+        !matches!(placement.state, PlacementState::Orphaned | PlacementState::Ambiguous);
     let (start, end) = (placement.start?, placement.end?);
     (is_placed && start < end).then_some(start..end)
 }
@@ -130,13 +132,22 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::base::from_json;
 
-    fn topic(id: &str, state: &str, start: usize, end: usize) -> Topic {
-        serde_json::from_value(json!({
-            "id": id, "source_path": "a.md", "title": "t", "status": "open", "message_count": 1,
+    fn id_of(name: char) -> String {
+        format!("0190f3f0-0000-7000-8000-00000000000{name}")
+    }
+
+    fn topic(name: char, state: &str, start: usize, end: usize) -> Topic {
+        let blob = "0".repeat(40);
+        from_json(&json!({
+            "id": id_of(name), "source_path": "a.md", "title": "t", "status": "open",
+            "message_count": 1, "is_global": false, "created_by": "system",
             "created_at": "2026-01-02T03:04:05.000Z",
-            "anchor": {"quote": "q", "heading_path": []},
-            "placement": {"state": state, "start": start, "end": end},
+            "placement": {
+                "blob": blob, "state": state, "start": start, "end": end, "confidence": 1.0,
+                "method": "same", "decided_by": "system",
+            },
         }))
         .unwrap()
     }
@@ -144,13 +155,10 @@ mod tests {
     #[test]
     fn a_passage_is_marked_over_its_lines() {
         let text = "one\ntwo ü\n\nfour";
-        let mut topics = [
-            topic("gone", "orphaned", 0, 3),
-            topic("b", "edited", 4, 12),
-            topic("a", "exact", 1, 6),
-        ];
+        let mut topics =
+            [topic('c', "orphaned", 0, 3), topic('b', "edited", 4, 12), topic('a', "exact", 1, 6)];
         sort(&mut topics);
-        assert_eq!(topics.each_ref().map(|it| it.id.as_str()), ["a", "b", "gone"]);
+        assert_eq!(topics.each_ref().map(|it| it.id.to_string()), ['a', 'b', 'c'].map(id_of));
         let (lines, total) = lines(text, &topics, 1..usize::MAX);
         assert_eq!(total, 4);
         let shown: Vec<Vec<(&str, bool)>> = lines

@@ -3,18 +3,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::base::limit::PAGE_ROWS_MAX;
-use crate::base::{Result, SourcePath, TopicId};
+use crate::base::{ProposalId, Result, SourcePath, TopicId};
 use crate::documents::topics::message;
 use crate::flows::proposals::ProposalQuery;
 use crate::flows::{self, Site};
-use crate::http::pages::parts::view::{List, Proposal, read};
 use crate::http::pages::parts::{form, labels};
 use crate::people::Caller;
 
 /// Open proposals by Topic.
 pub(in crate::http::pages) struct Waiting {
     source_path: String,
-    by_topic: BTreeMap<String, String>,
+    by_topic: BTreeMap<TopicId, ProposalId>,
     /// Topics with a suggestion without a proposal.
     suggested: BTreeSet<TopicId>,
 }
@@ -32,7 +31,7 @@ impl Waiting {
             limit: Some(PAGE_ROWS_MAX),
             ..ProposalQuery::default()
         };
-        let found: List<Proposal> = read(flows::proposals::list(site, caller, query).await?)?;
+        let found = flows::proposals::list(site, caller, query).await?;
         // The newest of a Topic comes first; an earlier one is about to be superseded.
         let by_topic = found.items.into_iter().rev().map(|it| (it.topic_id, it.id)).collect();
         let asked = path.clone();
@@ -41,13 +40,13 @@ impl Waiting {
     }
 
     /// Returns whether a Topic has a suggestion that is not yet a proposal.
-    pub(in crate::http::pages) fn is_suggested(&self, id: &str) -> bool {
-        id.parse().is_ok_and(|id| self.suggested.contains(&id))
+    pub(in crate::http::pages) fn is_suggested(&self, id: &TopicId) -> bool {
+        self.suggested.contains(id)
     }
 
     /// Returns the proposal of a Topic that awaits a decision.
-    pub(in crate::http::pages) fn of_topic(&self, id: &str) -> Option<&str> {
-        self.by_topic.get(id).map(String::as_str)
+    pub(in crate::http::pages) fn of_topic(&self, id: &TopicId) -> Option<&ProposalId> {
+        self.by_topic.get(id)
     }
 
     /// Returns their number as a sentence; `None` for none.

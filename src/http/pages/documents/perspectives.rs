@@ -1,26 +1,26 @@
 //! A document as a persona sees it, and the form that requests such a view.
 
+use std::borrow::Cow;
+
 use askama::Template;
 use serde::Deserialize;
 use tracing::warn;
 use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
-use crate::api::perspectives::Requested;
+use crate::api::jobs::Holder;
+use crate::api::perspectives::{Requested, View};
 use crate::base::limit::RENDERED_TEXT_BYTES_MAX;
-use crate::base::{Result, SourcePath};
+use crate::base::{JobId, Millis, Result, SourcePath};
 use crate::flows::perspectives::{ViewQuery, ViewRequest};
 use crate::flows::{self, Site};
 use crate::http::markdown::{Html, Renderer};
 use crate::http::pages::Frame;
 use crate::http::pages::documents::passages::{self, LINES_MAX, Line};
 use crate::http::pages::documents::tree::{self, Tree};
-use crate::http::pages::parts::holder::{self, Holder};
 use crate::http::pages::parts::labels::State;
-use crate::http::pages::parts::time::At;
-use crate::http::pages::parts::view::{List, read};
 use crate::http::pages::parts::visible::{Name, Plain, Visible};
-use crate::http::pages::parts::{form, image_sizes, labels};
+use crate::http::pages::parts::{form, holder, image_sizes, labels};
 use crate::http::{Call, any_of, post, reply};
 use crate::people::Caller;
 use crate::script::Produces;
@@ -28,14 +28,27 @@ use crate::script::Produces;
 const FORM_BODY_BYTES_MAX: usize = 64 * 1024;
 
 /// The state of one persona's view of a document.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug)]
 pub(in crate::http::pages) struct Tab {
     pub(in crate::http::pages) persona: String,
     pub(in crate::http::pages) about: Option<String>,
-    pub(in crate::http::pages) state: String,
-    changed: Vec<String>,
-    pub(in crate::http::pages) created_at: Option<At>,
-    pub(in crate::http::pages) making: Option<String>,
+    state: Cow<'static, str>,
+    changed: Vec<Cow<'static, str>>,
+    pub(in crate::http::pages) created_at: Option<Millis>,
+    pub(in crate::http::pages) making: Option<JobId>,
+}
+
+impl From<View> for Tab {
+    fn from(view: View) -> Tab {
+        Tab {
+            persona: view.persona,
+            about: view.about,
+            state: view.state,
+            changed: view.changed,
+            created_at: view.created_at,
+            making: view.making,
+        }
+    }
 }
 
 impl Tab {
@@ -46,7 +59,7 @@ impl Tab {
 
     /// Returns the note next to the persona's name, if the view is not fresh.
     pub(in crate::http::pages) fn mark(&self) -> Option<State> {
-        match (self.state.as_str(), &self.making) {
+        match (&*self.state, &self.making) {
             ("fresh", _) => None,
             (_, Some(_)) => Some(State(labels::Tone::Running, "Generating")),
             ("stale", None) => Some(State(labels::Tone::Waiting, "Stale")),
@@ -124,13 +137,14 @@ pub(in crate::http::pages) async fn tabs(
     path: &SourcePath,
 ) -> Vec<Tab> {
     let found = flows::perspectives::list(site, caller, path).await;
-    let found = found.and_then(read::<List<Tab>>);
     let can_make = site.config.kinds.values().any(|it| it.produces == Some(Produces::Perspective));
     let is_shown = |it: &Tab| can_make || it.created_at.is_some() || it.making.is_some();
-    found.map(|it| it.items.into_iter().filter(is_shown).collect()).unwrap_or_else(|cause| {
-        warn!("no views of {path} are shown: {}", cause.chain());
-        Vec::new()
-    })
+    found.map(|it| it.items.into_iter().map(Tab::from).filter(is_shown).collect()).unwrap_or_else(
+        |cause| {
+            warn!("no views of {path} are shown: {}", cause.chain());
+            Vec::new()
+        },
+    )
 }
 
 /// The requested view, and its first line if not 1.
@@ -154,7 +168,7 @@ pub(in crate::http::pages) async fn show(
     let shown = flows::perspectives::show(site, &caller, &query).await;
     let place = tabs.iter().position(|it| it.persona == persona);
     let (tab, body) = match (shown, place) {
-        (Ok(shown), _) => (read::<Tab>(shown.view)?, shown.body),
+        (Ok(shown), _) => (Tab::from(shown.view), shown.body),
         (Err(cause), Some(place)) if cause.code_str() == flows::perspectives::NO_PERSPECTIVE => {
             (tabs[place].clone(), String::new())
         }

@@ -5,6 +5,8 @@ use std::sync::Arc;
 use askama::Template;
 use warp::reply::Response;
 
+use crate::api::sources::{HistoryRow, SourceView};
+use crate::api::topics::Topic;
 use crate::base::Result;
 use crate::http::markdown::{Html, Point, Prose, Rendered, points_of};
 use crate::http::pages::Frame;
@@ -12,7 +14,6 @@ use crate::http::pages::documents::passages;
 use crate::http::pages::documents::pending::Waiting;
 use crate::http::pages::documents::perspectives::Tab;
 use crate::http::pages::documents::tree::Tree;
-use crate::http::pages::parts::view::{CommitRow, SourceView, Topic};
 use crate::http::pages::parts::visible::{Name, Plain, Visible};
 use crate::http::pages::parts::{form, labels};
 use crate::http::{Call, reply};
@@ -33,7 +34,7 @@ pub(in crate::http::pages) struct Reading {
     /// The rendered text with the sizes of its images, if it has any.
     pub(in crate::http::pages) sized: Option<Html>,
     pub(in crate::http::pages) tabs: Vec<Tab>,
-    pub(in crate::http::pages) commits: Vec<CommitRow>,
+    pub(in crate::http::pages) commits: Vec<HistoryRow>,
     pub(in crate::http::pages) tree: Tree,
     /// The proposals awaiting a decision on it.
     pub(in crate::http::pages) waiting: Waiting,
@@ -46,7 +47,7 @@ struct ReaderPage<'p> {
     source: &'p SourceView,
     address: &'p str,
     tabs: &'p [Tab],
-    commits: &'p [CommitRow],
+    commits: &'p [HistoryRow],
     title: Heading,
     facts: Facts<'p>,
     tree: &'p Tree,
@@ -147,8 +148,8 @@ impl Note<'_> {
 pub(in crate::http::pages) fn show(call: &Call, mut reading: Reading) -> Result<Response> {
     passages::sort(&mut reading.source.topics);
     let Reading { frame, source, rendered, sized, tabs, commits, tree, waiting } = &reading;
-    let address = form::document_at(&source.path);
-    let live = form::source_subject(&source.path);
+    let address = form::document_at(source.path.as_str());
+    let live = form::source_subject(source.path.as_str());
     let facts = Facts { source, live: &live, waiting };
     let contents = contents(rendered);
     let text = Text { source, html: sized.as_ref().unwrap_or(&rendered.html) };
@@ -170,8 +171,10 @@ pub(in crate::http::pages) fn show(call: &Call, mut reading: Reading) -> Result<
         return Ok(reply::html(parts));
     }
     let first = rendered.headings.first();
-    let title =
-        Heading::of(first.map(|it| (it.level, it.text.as_str())), frame.title(&source.path));
+    let title = Heading::of(
+        first.map(|it| (it.level, it.text.as_str())),
+        frame.title(source.path.as_str()),
+    );
     let address = address.as_str();
     let page = ReaderPage {
         frame,

@@ -6,17 +6,19 @@ use askama::Template;
 use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
-use crate::base::{Millis, Result, SourcePath};
+use crate::api::approvals::Approval;
+use crate::api::jobs::Status;
+use crate::api::topics::Topic;
+use crate::base::{JobId, Millis, Result, SourcePath, TopicId};
 use crate::flows::jobs::JobQuery;
 use crate::flows::proposals::ProposalQuery;
 use crate::flows::topics::TopicQuery;
 use crate::flows::{self, Site};
-use crate::http::pages::approvals::ApprovalRow;
 use crate::http::pages::channels::Row as ChannelRow;
 use crate::http::pages::jobs::JobRow;
-use crate::http::pages::parts::view::{Job, List, Proposal, Topic, read};
+use crate::http::pages::parts::job::Job;
 use crate::http::pages::parts::visible::{Name, Plain, Visible};
-use crate::http::pages::parts::{form, labels};
+use crate::http::pages::parts::{form, job, labels};
 use crate::http::pages::proposals::list;
 use crate::http::pages::proposals::list::ProposalRow;
 use crate::http::pages::{Frame, approvals, channels, jobs};
@@ -37,7 +39,7 @@ struct HomePage {
     proposals: Vec<ProposalRow>,
     has_more_proposals: bool,
     /// Open requests of agents.
-    approvals: Vec<ApprovalRow>,
+    approvals: Vec<Approval>,
     active: Vec<JobRow>,
     /// Whether there has ever been a job.
     has_worked: bool,
@@ -73,25 +75,27 @@ async fn home(site: Site, call: Call) -> Result<Response> {
     let (mut frame, caller) = Frame::of(&site, &call, "/")?;
     let limit = Some(ROWS);
     let open = ProposalQuery { status: Some("open".to_owned()), limit, ..Default::default() };
-    let open: List<Proposal> = read(flows::proposals::list(&site, &caller, open).await?)?;
+    let open = flows::proposals::list(&site, &caller, open).await?;
     let has_more_proposals = open.next.is_some();
     let mut waiting = approvals::list::waiting(&site, &caller).await?;
     waiting.truncate(ROWS as usize);
     let topics = TopicQuery { status: Some("open".to_owned()), limit, ..Default::default() };
-    let topics: List<Topic> = read(flows::topics::list(&site, &caller, topics).await?)?;
+    let topics = flows::topics::list(&site, &caller, topics).await?;
     let mut active = Vec::new();
     for status in ["running", "queued"] {
         let query = JobQuery { status: Some(status.to_owned()), limit, ..Default::default() };
-        let found: List<Job> = read(flows::jobs::list(&site, &caller, query).await?)?;
+        let found = job::jobs(flows::jobs::list(&site, &caller, query).await?);
         // A long-running agent always has a job; its own page shows what it does.
         active.extend(found.items.into_iter().filter(|it| !it.is_start_of_agent()));
     }
     let query = JobQuery { limit: Some(JOBS_LOOKED_AT), ..Default::default() };
-    let newest: List<Job> = read(flows::jobs::list(&site, &caller, query).await?)?;
+    let newest = job::jobs(flows::jobs::list(&site, &caller, query).await?);
     let now = frame.now();
-    let of_jobs =
-        newest.items.iter().filter_map(|it| Some((it.created_at.0, it.source_path.clone()?)));
-    let of_topics = topics.items.iter().map(|it| (it.created_at.0, it.source_path.clone()));
+    let of_jobs = newest
+        .items
+        .iter()
+        .filter_map(|it| Some((it.created_at, it.source_path.as_ref()?.parse().ok()?)));
+    let of_topics = topics.items.iter().map(|it| (it.created_at, it.source_path.clone()));
     let documents = recent(&site, &caller, of_jobs.chain(of_topics).collect()).await?;
     let untracked = match documents.is_empty() {
         true => flows::sources::untracked(&site, &caller, 1).await?,
@@ -128,11 +132,10 @@ async fn home(site: Site, call: Call) -> Result<Response> {
 async fn recent(
     site: &Site,
     caller: &Caller,
-    lately: Vec<(Millis, String)>,
+    lately: Vec<(Millis, SourcePath)>,
 ) -> Result<Vec<String>> {
     let mut touched: HashMap<SourcePath, Millis> = HashMap::new();
     for (at, path) in lately {
-        let Ok(path) = path.parse() else { continue };
         let latest = touched.entry(path).or_insert(at);
         *latest = at.max(*latest);
     }
@@ -143,25 +146,22 @@ async fn recent(
 /// Returns recent failures that nobody has retried or dismissed and whose Topic no later job has
 /// settled.
 async fn failed(site: &Site, caller: &Caller, newest: Vec<Job>, now: Millis) -> Result<Vec<Job>> {
-    let repeated: Vec<String> = newest.iter().filter_map(|it| it.retry_of.clone()).collect();
-    let succeeded = newest.iter().filter(|it| it.status == "succeeded");
-    let succeeded: Vec<(String, Millis)> =
-        succeeded.filter_map(|it| Some((it.topic_id.clone()?, it.created_at.0))).collect();
-    let is_late = |it: &Job| it.completed_at.is_some_and(|at| now.0 - at.0.0 < FAILED_MS_MAX);
+    let repeated: Vec<JobId> = newest.iter().filter_map(|it| it.retry_of.clone()).collect();
+    let succeeded = newest.iter().filter(|it| it.status == Status::Succeeded);
+    let succeeded: Vec<(TopicId, Millis)> =
+        succeeded.filter_map(|it| Some((it.topic_id.clone()?, it.created_at))).collect();
+    let is_late = |it: &Job| it.completed_at.is_some_and(|at| now.0 - at.0 < FAILED_MS_MAX);
     let is_overtaken = |it: &Job| {
         let topic = it.topic_id.as_ref();
-        succeeded.iter().any(|(of, at)| Some(of) == topic && *at > it.created_at.0)
+        succeeded.iter().any(|(of, at)| Some(of) == topic && *at > it.created_at)
     };
     let failed = newest.into_iter().filter(|it| {
         it.has_failed() && is_late(it) && !repeated.contains(&it.id) && !is_overtaken(it)
     });
     let mut failed: Vec<Job> = failed.collect();
-    let mut asked = Vec::new();
-    for job in &failed {
-        asked.push((job.id.parse()?, job.topic_id.as_ref().map(|it| it.parse()).transpose()?));
-    }
+    let asked = failed.iter().map(|job| (job.id.clone(), job.topic_id.clone())).collect();
     let settled = flows::jobs::failure::settled(site, caller, asked).await?;
-    failed.retain(|job| !settled.iter().any(|it| it.as_str() == job.id));
+    failed.retain(|job| !settled.iter().any(|it| *it == job.id));
     failed.truncate(ROWS as usize);
     Ok(failed)
 }

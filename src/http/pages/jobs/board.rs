@@ -3,17 +3,19 @@
 use std::collections::BTreeMap;
 
 use askama::Template;
-use serde::Deserialize;
 use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
+use crate::api::jobs::Usage;
+use crate::api::usage::{CapRow, EngineRow, UsageRow};
 use crate::base::Result;
-use crate::flows::jobs::board::BoardQuery;
+use crate::flows::jobs::JobView;
+use crate::flows::jobs::board::{Board, BoardQuery};
 use crate::flows::jobs::usage::{EngineName, UsageQuery};
 use crate::flows::{self, Site};
 use crate::http::pages::Frame;
-use crate::http::pages::parts::time::{At, span};
-use crate::http::pages::parts::view::{Job, List, read};
+use crate::http::pages::parts::job::Job;
+use crate::http::pages::parts::time::span;
 use crate::http::pages::parts::visible::{Name, Plain, Visible};
 use crate::http::pages::parts::{form, labels, time};
 use crate::http::{Call, any_of, post, reply};
@@ -22,8 +24,7 @@ use crate::people::Caller;
 /// Period of the usage table, in milliseconds.
 const SPENT_MS: i64 = 7 * 24 * 3_600_000;
 
-/// The board, as its flow returns it.
-#[derive(Deserialize)]
+/// The board, with its jobs as pages show them.
 struct Found {
     queued: Vec<Job>,
     running: Vec<Job>,
@@ -34,6 +35,21 @@ struct Found {
     kinds: Vec<(String, i64, u32)>,
 }
 
+impl From<Board> for Found {
+    fn from(board: Board) -> Found {
+        let jobs = |it: Vec<JobView>| it.into_iter().map(Job::from).collect();
+        Found {
+            queued: jobs(board.queued),
+            running: jobs(board.running),
+            ended: jobs(board.ended),
+            queued_count: board.queued_count,
+            running_count: board.running_count,
+            slots: board.slots,
+            kinds: board.kinds,
+        }
+    }
+}
+
 /// A lane that is in use.
 #[derive(Debug, Default)]
 struct LaneRow {
@@ -42,84 +58,28 @@ struct LaneRow {
     places: u32,
 }
 
-#[derive(Deserialize)]
-struct Engine {
-    name: String,
-    hold: Option<Hold>,
+/// Returns the tokens of a day or a kind.
+fn tokens(usage: &Usage) -> String {
+    labels::grouped(usage.input_tokens + usage.cached_tokens + usage.output_tokens)
 }
 
-#[derive(Deserialize)]
-struct Hold {
-    until: Option<At>,
-    is_said: bool,
-    job_id: Option<String>,
-    message: String,
-}
-
-/// The usage of a day or a kind.
-#[derive(Clone, Debug, Default, Deserialize)]
-struct Spent {
-    name: String,
-    jobs: i64,
-    succeeded: i64,
-    input_tokens: i64,
-    cached_tokens: i64,
-    output_tokens: i64,
-    cost_usd: f64,
-    agent_ms: i64,
-}
-
-#[derive(Deserialize)]
-struct Usage {
-    items: Vec<Spent>,
-    caps: Vec<Cap>,
-}
-
-/// One measure of a daily cap.
-#[derive(Debug, Deserialize)]
-struct Cap {
-    cap: String,
-    of: Option<String>,
-    display_name: Option<String>,
-    measure: String,
-    used: f64,
-    limit: f64,
-    is_spent: bool,
-    frees_at: At,
-}
-
-impl Spent {
-    fn tokens(&self) -> String {
-        labels::grouped(self.input_tokens + self.cached_tokens + self.output_tokens)
-    }
-
-    fn time(&self) -> String {
-        span(self.agent_ms)
+/// Returns who a cap belongs to.
+fn whose(cap: &CapRow) -> String {
+    match (cap.cap.as_str(), cap.display_name.as_ref().or(cap.of.as_ref())) {
+        ("limits.daily_person", Some(name)) => name.clone(),
+        ("kind.daily", Some(kind)) => format!("Kind “{kind}”"),
+        _ => "The site".to_owned(),
     }
 }
 
-impl Cap {
-    /// Returns who the cap belongs to.
-    fn whose(&self) -> String {
-        match (self.cap.as_str(), self.display_name.as_ref().or(self.of.as_ref())) {
-            ("limits.daily_person", Some(name)) => name.clone(),
-            ("kind.daily", Some(kind)) => format!("Kind “{kind}”"),
-            _ => "The site".to_owned(),
-        }
-    }
-
-    fn amount(&self, number: f64) -> String {
-        match self.measure.as_str() {
-            "cost_usd" => format!("{number:.2} USD"),
-            "tokens" => format!("{} tokens", labels::grouped(number as i64)),
-            _ => span(number as i64),
-        }
-    }
-
-    /// Returns the used share, in words.
-    fn sentence(&self) -> String {
-        format!("{} of {} today", self.amount(self.used), self.amount(self.limit))
-    }
+/// Returns the used share of a cap, in words.
+fn used_share(cap: &CapRow) -> String {
+    let amount = |number: f64| match cap.measure.as_str() {
+        "cost_usd" => format!("{number:.2} USD"),
+        "tokens" => format!("{} tokens", labels::grouped(number as i64)),
+        _ => span(number as i64),
+    };
+    format!("{} of {} today", amount(cap.used), amount(cap.limit))
 }
 
 #[derive(Template)]
@@ -134,11 +94,11 @@ struct BoardPage {
     kinds: Vec<String>,
     /// The requesters of the jobs shown: actor and name.
     people: BTreeMap<String, String>,
-    held: Vec<Engine>,
-    today: Spent,
-    caps: Vec<Cap>,
-    days: Vec<Spent>,
-    by_kind: Vec<Spent>,
+    held: Vec<EngineRow>,
+    today: Usage,
+    caps: Vec<CapRow>,
+    days: Vec<Usage>,
+    by_kind: Vec<Usage>,
 }
 
 impl BoardPage {
@@ -163,11 +123,11 @@ pub(in crate::http::pages) async fn show(
     (mut frame, caller): (Frame, Caller),
     asked: BoardQuery,
 ) -> Result<Response> {
-    let mut found: Found = read(flows::jobs::board::board(site, &caller, asked.clone()).await?)?;
+    let mut found = Found::from(flows::jobs::board::board(site, &caller, asked.clone()).await?);
     let all = || found.queued.iter().chain(&found.running).chain(&found.ended);
     let mut people: BTreeMap<String, String> = all()
-        .filter(|it| it.requested_by.starts_with("person:"))
-        .map(|it| (it.requested_by.clone(), it.requested_by_name.clone()))
+        .filter(|it| it.requested_by.person().is_some())
+        .map(|it| (it.requested_by.to_string(), it.requested_by_name.clone()))
         .collect();
     people.insert(caller.actor().to_string(), caller.person()?.display_name.clone());
     if let Some(by) = &asked.requested_by {
@@ -179,13 +139,15 @@ pub(in crate::http::pages) async fn show(
     for job in &mut found.queued {
         job.look_at_other(&site.config);
     }
-    let engines: List<Engine> = read(flows::jobs::usage::engines(site, &caller).await?)?;
+    let engines = flows::jobs::usage::engines(site, &caller).await?;
     let since: String = frame.now().plus(-SPENT_MS).rfc3339().chars().take(10).collect();
-    let usage = async |by: &str| -> Result<Usage> {
+    let usage = async |by: &str| {
         let (by, since) = (Some(by.to_owned()), Some(since.clone()));
-        read(flows::jobs::usage::usage(site, &caller, UsageQuery { by, since }).await?)
+        flows::jobs::usage::usage(site, &caller, UsageQuery { by, since }).await
     };
     let (days, by_kind) = (usage("day").await?, usage("kind").await?);
+    let rows = |it: Vec<UsageRow>| it.into_iter().map(|it| it.usage).collect::<Vec<_>>();
+    let (caps, days, by_kind) = (days.caps, rows(days.items), rows(by_kind.items));
     let today: String = frame.now().rfc3339().chars().take(10).collect();
     let query = [
         ("kind", asked.kind.as_deref()),
@@ -198,10 +160,10 @@ pub(in crate::http::pages) async fn show(
         kinds: site.config.kinds.keys().cloned().collect(),
         people,
         held: engines.items.into_iter().filter(|it| it.hold.is_some()).collect(),
-        today: days.items.iter().find(|it| it.name == today).cloned().unwrap_or_default(),
-        caps: days.caps,
-        days: days.items,
-        by_kind: by_kind.items,
+        today: days.iter().find(|it| it.name == today).cloned().unwrap_or_default(),
+        caps,
+        days,
+        by_kind,
         found,
         asked,
         frame,

@@ -15,6 +15,8 @@ use serde::Deserialize;
 use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
+use crate::api::changes::ChangesState;
+use crate::api::jobs::{Prompt, Status};
 use crate::base::{Error, ErrorKind, JobId, Millis, Result};
 use crate::flows::jobs::board::BoardQuery;
 use crate::flows::jobs::changes::RestoreRequest;
@@ -26,9 +28,9 @@ use crate::http::pages::Frame;
 use crate::http::pages::jobs::messages::Messages;
 use crate::http::pages::jobs::transcript::Said;
 use crate::http::pages::parts::ansi::{self, Row, Style};
-use crate::http::pages::parts::view::{Job, List, read};
+use crate::http::pages::parts::job::Job;
 use crate::http::pages::parts::visible::{Name, Plain, Visible};
-use crate::http::pages::parts::{form, labels, time};
+use crate::http::pages::parts::{form, job, labels, time};
 use crate::http::pages::topics::suggestion;
 use crate::http::server::streams::Exclusive;
 use crate::http::{Call, any_of, get, post, reply};
@@ -131,11 +133,6 @@ struct PromptPage {
 }
 
 #[derive(Deserialize)]
-struct Prompt {
-    prompt: String,
-}
-
-#[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Again {
     key: String,
@@ -216,7 +213,7 @@ async fn list(site: Site, call: Call) -> Result<Response> {
         after: asked.after.as_ref().map(|it| it.parse()).transpose()?,
         limit: asked.limit,
     };
-    let found: List<Job> = read(flows::jobs::list(&site, &caller, query).await?)?;
+    let found = job::jobs(flows::jobs::list(&site, &caller, query).await?);
     let next = found.next.map(|next| {
         let query = [
             ("status", status.as_deref()),
@@ -242,7 +239,7 @@ async fn show(
     id: &JobId,
     (stream, refused): (Option<&str>, Option<(String, Error)>),
 ) -> Result<Response> {
-    let mut job: Job = read(flows::jobs::show(site, &caller, id).await?)?;
+    let mut job = Job::from(flows::jobs::show(site, &caller, id).await?);
     job.look_at_other(&site.config);
     let opened = job.opened_topics.iter().map(|it| it.source_path.as_str());
     frame.name_documents(site, opened.chain(job.source_path.as_deref())).await;
@@ -254,14 +251,14 @@ async fn show(
         let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
         (name.clone(), text)
     });
-    let spoke = job.printed_at.or(job.started_at).filter(|_| job.status == "running");
+    let spoke = job.printed_at.or(job.started_at).filter(|_| job.status == Status::Running);
     let log = tail(site, &caller, id, stream).await?;
     let why = ansi::rows(job.error_tail.as_deref().unwrap_or_default(), Style::default(), false).0;
     let messages = messages::of(site, &caller, id, refused.as_ref()).await?;
     let page = JobPage {
         sentence: labels::job_sentence(&job, now),
         elapsed_ms: labels::elapsed_ms(&job, now),
-        silent_ms: spoke.map(|it| now.0.saturating_sub(it.0.0).max(0)),
+        silent_ms: spoke.map(|it| now.0.saturating_sub(it.0).max(0)),
         inputs: inputs.collect(),
         last_words: job.summary.as_deref().map(|it| {
             suggestion::written("last", it, job.source_path.as_deref().unwrap_or_default())
@@ -378,7 +375,7 @@ async fn log(site: Site, call: Call) -> Result<Response> {
 async fn prompt(site: Site, call: Call) -> Result<Response> {
     let (frame, caller) = Frame::of(&site, &call, "/jobs")?;
     let id: JobId = call.param("id")?;
-    let Prompt { prompt } = read(flows::jobs::output::prompt(&site, &caller, &id).await?)?;
+    let Prompt { prompt, .. } = flows::jobs::output::prompt(&site, &caller, &id).await?;
     reply::page(&PromptPage { frame, id, prompt })
 }
 

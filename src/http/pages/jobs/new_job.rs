@@ -7,6 +7,9 @@ use serde::Deserialize;
 use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
+use crate::api::jobs::Holder;
+use crate::api::sources::SourceRow;
+use crate::api::topics::Topic;
 use crate::base::{Result, SourcePath};
 use crate::flows::jobs::JobRequest;
 use crate::flows::sources::SourceQuery;
@@ -14,12 +17,10 @@ use crate::flows::topics::TopicQuery;
 use crate::flows::{self, Site};
 use crate::http::pages::Frame;
 use crate::http::pages::parts::fields::{self, Field, Offer, PREFIX, Refused};
-use crate::http::pages::parts::holder::{self, Holder};
 use crate::http::pages::parts::schedule_fields::{self, Turn};
 use crate::http::pages::parts::time::span;
-use crate::http::pages::parts::view::{List, SourceRow, Topic, read};
 use crate::http::pages::parts::visible::{Name, Plain, Visible, invisible_name};
-use crate::http::pages::parts::{form, labels};
+use crate::http::pages::parts::{form, holder, labels};
 use crate::http::pages::topics::start_job::topic_input;
 use crate::http::{Call, any_of, get, post, reply};
 use crate::people::Caller;
@@ -173,7 +174,7 @@ async fn chosen(
         Some(_) if is_free(kind) => {
             let status = Some("open".to_owned());
             let query = TopicQuery { status, limit: Some(OFFERED_MAX), ..TopicQuery::default() };
-            read::<List<Topic>>(flows::topics::list(site, caller, query).await?)?.items
+            flows::topics::list(site, caller, query).await?.items
         }
         _ => Vec::new(),
     };
@@ -191,11 +192,12 @@ async fn chosen(
         None => Vec::new(),
         Some(_) => {
             let query = SourceQuery { limit: Some(OFFERED_MAX), ..SourceQuery::default() };
-            let found: List<SourceRow> = read(flows::sources::list(site, caller, query).await?)?;
+            let found = flows::sources::list(site, caller, query).await?;
             // Invisible names cannot be chosen, but they can be typed.
-            let is_plain = |it: &SourceRow| !it.path.chars().any(|it| invisible_name(it).is_some());
+            let is_plain =
+                |it: &SourceRow| !it.path.as_str().chars().any(|it| invisible_name(it).is_some());
             let tracked = found.items.into_iter().filter(|it| it.tracked && is_plain(it));
-            tracked.map(|it| it.path).collect()
+            tracked.map(|it| it.path.to_string()).collect()
         }
     };
     let is_said = |it: &Refused| it.is_of_field(kind, None) || schedule_fields::is_meant(it);

@@ -4,8 +4,8 @@ use serde_json::Value;
 
 use crate::base::{ErrorKind, JobId, Result};
 use crate::flows::{self, Site};
+use crate::http::pages::parts::job::Job;
 use crate::http::pages::parts::labels;
-use crate::http::pages::parts::view::Job;
 use crate::jobs::{Step, StepKind};
 use crate::people::Caller;
 use crate::script::Reads;
@@ -95,7 +95,7 @@ pub(in crate::http::pages) async fn of(
     job: &Job,
 ) -> Result<Option<Said>> {
     // An agent that prints plain text has only its output.
-    if !job.reads.as_deref().is_some_and(Reads::tells_steps) {
+    if !job.reads.is_some_and(|it| Reads::tells_steps(it.as_str())) {
         return Ok(None);
     }
     let (found, sums) = match flows::jobs::output::stream_end(site, caller, id, ENTRIES).await {

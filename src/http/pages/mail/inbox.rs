@@ -83,7 +83,7 @@ impl Instance {
     fn state(&self) -> State {
         match self.phase().filter(|_| self.view.status == Status::Running) {
             Some(phase) => State(labels::Tone::Running, labels::phase(phase)),
-            None => labels::status_of_job(self.view.status.as_str()),
+            None => labels::status_of_job(&self.view.status),
         }
     }
 

@@ -11,11 +11,10 @@ use warp::reply::Response;
 use crate::api::mail::{
     AwaitState, Awaited, InboxView, MessageQuery, MessageView, SendRequest, Sort,
 };
-use crate::base::{Address, Error, MailId, Result};
+use crate::base::{Address, Error, MailId, Millis, Result};
 use crate::flows::{self, Site};
 use crate::http::markdown::Html;
 use crate::http::pages::Frame;
-use crate::http::pages::parts::time::At;
 use crate::http::pages::parts::visible::{Name, Plain, Visible};
 use crate::http::pages::parts::{form, labels};
 use crate::http::pages::topics::suggestion;
@@ -66,7 +65,7 @@ struct AnswerForm {
 /// A message as a page shows it.
 pub(super) struct Row {
     pub(super) message: MessageView,
-    pub(super) at: At,
+    pub(super) at: Millis,
     text: String,
 }
 
@@ -76,7 +75,7 @@ impl Row {
             Some(_) => "Its content was removed after 180 days.".to_owned(),
             None => text_of(&message.payload),
         };
-        Row { at: At(message.created_at), text, message }
+        Row { at: message.created_at, text, message }
     }
 
     pub(super) fn from(&self) -> String {

@@ -2,12 +2,12 @@
 
 use serde_json::{Map, Value};
 
+use crate::api::topics::Topic;
 use crate::base::{Error, Result};
 use crate::flows;
 use crate::flows::Site;
 use crate::flows::requests::inputs::{BAD_INPUT, MISSING_INPUT};
 use crate::http::pages::parts::form;
-use crate::http::pages::parts::view::Topic;
 use crate::script::{Input, InputType, Kind};
 
 /// The prefix of an input's name in a form.
@@ -105,7 +105,7 @@ fn blank(input: &Input, offer: &Offer<'_>) -> Field {
         InputType::Choice => ("choice", same(&input.choices)),
         InputType::Persona if !offer.personas.is_empty() => ("choice", same(offer.personas)),
         InputType::Topic => {
-            let title = |it: &Topic| (it.id.clone(), it.title.clone());
+            let title = |it: &Topic| (it.id.to_string(), it.title.clone());
             ("choice", offer.topics.iter().map(title).collect())
         }
         InputType::Source => ("source", Vec::new()),

@@ -14,7 +14,7 @@ use crate::flows::{Site, Works, assistant, decisions};
 use crate::http::pages::parts::health_banner::{self, Trouble};
 use crate::http::pages::parts::icon::Icon;
 use crate::http::pages::parts::preferences::Look;
-use crate::http::pages::parts::time::{At, When};
+use crate::http::pages::parts::time::When;
 use crate::http::pages::parts::visible::{Name, Plain};
 use crate::http::{Call, assets};
 use crate::people::{Caller, Person};
@@ -276,12 +276,7 @@ impl Frame {
     }
 
     /// Returns a relative time such as `3 min ago`, with the exact time as its title.
-    pub(in crate::http::pages) fn when(&self, at: &At) -> When {
-        self.since(&at.0)
-    }
-
-    /// Returns a time of a typed response as an element.
-    pub(in crate::http::pages) fn since(&self, at: &Millis) -> When {
+    pub(in crate::http::pages) fn when(&self, at: &Millis) -> When {
         When { at: *at, now: self.now }
     }
 }

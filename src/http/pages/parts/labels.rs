@@ -4,12 +4,21 @@ use std::fmt;
 
 use askama::filters::HtmlSafe;
 
+use serde_json::Value;
+
+use crate::api::approvals::{Sort, State as ApprovalState};
+use crate::api::changes::ChangeView;
 use crate::api::instances::{MonitorView, PhaseView};
 use crate::api::jobs::Status;
+use crate::api::proposals::{Fate, ProposalStatus};
+use crate::api::sources::Deletion;
+use crate::api::topics::{Placement, PlacementState, TopicStatus};
+use crate::api::workspaces::WorkspaceState;
 use crate::base::Millis;
 use crate::http::markdown;
+use crate::http::pages::parts::job::Job;
 use crate::http::pages::parts::time::span;
-use crate::http::pages::parts::view::{Fate, Job, Placement};
+use crate::jobs::Reason;
 
 /// The meaning of a state for the reader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,22 +98,22 @@ impl fmt::Display for State {
     }
 }
 
-pub(in crate::http::pages) fn topic_state(status: &str) -> State {
+pub(in crate::http::pages) fn topic_state(status: &TopicStatus) -> State {
     match status {
-        "open" => State(Tone::Waiting, "Open"),
-        "incorporated" => State(Tone::Good, "Incorporated"),
-        _ => State(Tone::Quiet, "Closed without a change"),
+        TopicStatus::Open => State(Tone::Waiting, "Open"),
+        TopicStatus::Incorporated => State(Tone::Good, "Incorporated"),
+        TopicStatus::Discarded => State(Tone::Quiet, "Closed without a change"),
     }
 }
 
-pub(in crate::http::pages) fn proposal_state(status: &str) -> State {
+pub(in crate::http::pages) fn proposal_state(status: &ProposalStatus) -> State {
     match status {
-        "open" => State(Tone::Waiting, "Awaiting review"),
-        "approved" => State(Tone::Good, "Approved and committed"),
-        "rejected" => State(Tone::Bad, "Rejected"),
-        "superseded" => State(Tone::Quiet, "Replaced by a later revision"),
-        "stale" => State(Tone::Bad, "Out of date"),
-        _ => State(Tone::Quiet, "Void: its job did not succeed"),
+        ProposalStatus::Open => State(Tone::Waiting, "Awaiting review"),
+        ProposalStatus::Approved => State(Tone::Good, "Approved and committed"),
+        ProposalStatus::Rejected => State(Tone::Bad, "Rejected"),
+        ProposalStatus::Superseded => State(Tone::Quiet, "Replaced by a later revision"),
+        ProposalStatus::Stale => State(Tone::Bad, "Out of date"),
+        ProposalStatus::Void => State(Tone::Quiet, "Void: its job did not succeed"),
     }
 }
 
@@ -115,22 +124,22 @@ pub(in crate::http::pages) fn beyond(title: &str, summary: &str) -> Option<Strin
 }
 
 /// Returns the state of an approval; a pending one is a question.
-pub(in crate::http::pages) fn approval_state(sort: &str, state: &str) -> State {
+pub(in crate::http::pages) fn approval_state(sort: &Sort, state: &ApprovalState) -> State {
     match (state, sort) {
-        ("pending", "request") => State(Tone::Waiting, "Approve?"),
-        ("pending", _) => State(Tone::Waiting, "Allow?"),
-        ("approved", _) => State(Tone::Good, "Approved"),
-        ("amended", _) => State(Tone::Good, "Approved with changes"),
-        ("rejected", _) => State(Tone::Bad, "Rejected"),
-        ("withdrawn", _) => State(Tone::Quiet, "Withdrawn"),
-        _ => State(Tone::Quiet, "Expired"),
+        (ApprovalState::Pending, Sort::Request) => State(Tone::Waiting, "Approve?"),
+        (ApprovalState::Pending, _) => State(Tone::Waiting, "Allow?"),
+        (ApprovalState::Approved, _) => State(Tone::Good, "Approved"),
+        (ApprovalState::Amended, _) => State(Tone::Good, "Approved with changes"),
+        (ApprovalState::Rejected, _) => State(Tone::Bad, "Rejected"),
+        (ApprovalState::Withdrawn, _) => State(Tone::Quiet, "Withdrawn"),
+        (ApprovalState::Expired, _) => State(Tone::Quiet, "Expired"),
     }
 }
 
 pub(in crate::http::pages) fn job_state(job: &Job) -> State {
-    match job.status.as_str() {
-        "running" if job.ending_at.is_some() => State(Tone::Running, "Stopping"),
-        status => status_of_job(status),
+    match job.status {
+        Status::Running if job.ending_at.is_some() => State(Tone::Running, "Stopping"),
+        status => status_of_job(&status),
     }
 }
 
@@ -152,15 +161,15 @@ pub(in crate::http::pages) fn took(phase: &PhaseView) -> Option<String> {
 }
 
 /// Returns the state that a job's status means.
-pub(in crate::http::pages) fn status_of_job(status: &str) -> State {
+pub(in crate::http::pages) fn status_of_job(status: &Status) -> State {
     match status {
-        "queued" => State(Tone::Waiting, "Waiting"),
-        "running" => State(Tone::Running, "Running"),
-        "parked" => State(Tone::Waiting, "Parked"),
-        "succeeded" => State(Tone::Good, "Done"),
-        "timed_out" => State(Tone::Bad, "Timed out"),
-        "cancelled" => State(Tone::Quiet, "Cancelled"),
-        _ => State(Tone::Bad, "Failed"),
+        Status::Queued => State(Tone::Waiting, "Waiting"),
+        Status::Running => State(Tone::Running, "Running"),
+        Status::Parked => State(Tone::Waiting, "Parked"),
+        Status::Succeeded => State(Tone::Good, "Done"),
+        Status::TimedOut => State(Tone::Bad, "Timed out"),
+        Status::Cancelled => State(Tone::Quiet, "Cancelled"),
+        Status::Failed => State(Tone::Bad, "Failed"),
     }
 }
 
@@ -176,50 +185,80 @@ pub(in crate::http::pages) fn monitor_state(monitor: &MonitorView) -> State {
 }
 
 /// Returns the state of a workspace.
-pub(in crate::http::pages) fn workspace_state(state: &str) -> State {
+pub(in crate::http::pages) fn workspace_state(state: &WorkspaceState) -> State {
     match state {
-        "making" => State(Tone::Running, "Being created"),
-        "ready" => State(Tone::Running, "In use"),
-        "cleaning" => State(Tone::Running, "Being cleaned up"),
-        "gone" => State(Tone::Quiet, "Removed"),
-        _ => State(Tone::Bad, "Needs a person"),
+        WorkspaceState::Making => State(Tone::Running, "Being created"),
+        WorkspaceState::Ready => State(Tone::Running, "In use"),
+        WorkspaceState::Cleaning => State(Tone::Running, "Being cleaned up"),
+        WorkspaceState::Gone => State(Tone::Quiet, "Removed"),
+        WorkspaceState::Failed => State(Tone::Bad, "Needs a person"),
     }
+}
+
+/// Returns how a document was deleted, as a sentence.
+pub(in crate::http::pages) fn deletion(deletion: &Deletion) -> String {
+    match &deletion.commit {
+        Some(commit) => {
+            format!("The document was deleted in commit {}.", short(commit.as_str()))
+        }
+        None if deletion.is_committed => "The document was deleted.".to_owned(),
+        None => "The document is deleted, but the deletion isn’t committed.".to_owned(),
+    }
+}
+
+/// Returns the move of a branch or of `HEAD`: from and to.
+pub(in crate::http::pages) fn moved(change: &ChangeView) -> Option<String> {
+    let word = |it: &Value| match it {
+        Value::String(text) => Some(text.clone()),
+        Value::Null => Some("nothing".to_owned()),
+        _ => None,
+    };
+    Some(format!("{} → {}", word(&change.before)?, word(&change.after)?))
 }
 
 /// Returns the state of a Topic's passage in the current text.
 pub(in crate::http::pages) fn placement_words(placement: Option<&Placement>) -> &'static str {
-    match placement.map(|it| it.state.as_str()) {
+    match placement.map(|it| it.state) {
         None => "About the whole document.",
-        Some("exact") => "The passage is where it was.",
-        Some("shifted") => "The passage is unchanged; the text around it has moved.",
-        Some("edited") => "The passage has been edited in place.",
-        Some("moved") => "The passage has moved.",
-        Some("rewritten") => "The passage has been rewritten. Check that it’s still right.",
-        Some("ambiguous") => "The passage matches several places. Choose the right one.",
-        Some(_) => "The passage is no longer in the document.",
+        Some(PlacementState::Exact) => "The passage is where it was.",
+        Some(PlacementState::Shifted) => "The passage is unchanged; the text around it has moved.",
+        Some(PlacementState::Edited) => "The passage has been edited in place.",
+        Some(PlacementState::Moved) => "The passage has moved.",
+        Some(PlacementState::Rewritten) => {
+            "The passage has been rewritten. Check that it’s still right."
+        }
+        Some(PlacementState::Ambiguous) => {
+            "The passage matches several places. Choose the right one."
+        }
+        Some(PlacementState::Orphaned) => "The passage is no longer in the document.",
     }
 }
 
 /// Returns whether a person must choose the passage.
 pub(in crate::http::pages) fn has_no_place(placement: Option<&Placement>) -> bool {
-    placement.is_some_and(|it| matches!(&*it.state, "rewritten" | "ambiguous" | "orphaned"))
+    placement.is_some_and(|it| {
+        use PlacementState::{Ambiguous, Orphaned, Rewritten};
+        matches!(it.state, Rewritten | Ambiguous | Orphaned)
+    })
 }
 
 /// Returns the effect of a proposal on another open Topic.
 pub(in crate::http::pages) fn fate_state(fate: &Fate) -> State {
     let had_place = match &fate.before {
-        Some(before) => !matches!(before.state.as_str(), "orphaned" | "ambiguous"),
+        Some(before) => {
+            !matches!(before.state, PlacementState::Orphaned | PlacementState::Ambiguous)
+        }
         None => true,
     };
-    match fate.after.as_ref().map(|it| it.state.as_str()) {
+    match fate.after.as_ref().map(|it| it.state) {
         None => State(Tone::Good, "Unaffected (whole document)"),
-        Some("exact") if !had_place => State(Tone::Good, "Passage comes back"),
-        Some("exact") => State(Tone::Good, "Unaffected"),
-        Some("shifted") => State(Tone::Good, "Unaffected (moves with the text)"),
-        Some("edited") => State(Tone::Waiting, "Passage edited in place"),
-        Some("moved") => State(Tone::Waiting, "Passage moves"),
-        Some("rewritten") => State(Tone::Waiting, "Passage rewritten: check it"),
-        Some("ambiguous") => State(Tone::Waiting, "Passage becomes ambiguous"),
+        Some(PlacementState::Exact) if !had_place => State(Tone::Good, "Passage comes back"),
+        Some(PlacementState::Exact) => State(Tone::Good, "Unaffected"),
+        Some(PlacementState::Shifted) => State(Tone::Good, "Unaffected (moves with the text)"),
+        Some(PlacementState::Edited) => State(Tone::Waiting, "Passage edited in place"),
+        Some(PlacementState::Moved) => State(Tone::Waiting, "Passage moves"),
+        Some(PlacementState::Rewritten) => State(Tone::Waiting, "Passage rewritten: check it"),
+        Some(PlacementState::Ambiguous) => State(Tone::Waiting, "Passage becomes ambiguous"),
         Some(_) if !had_place => State(Tone::Quiet, "No passage before or after"),
         Some(_) => State(Tone::Bad, "Loses its passage"),
     }
@@ -239,25 +278,25 @@ pub(in crate::http::pages) const JOB_STATES: [(&str, &str); 7] = [
 /// Returns how long a job has been running, or ran.
 pub(in crate::http::pages) fn elapsed_ms(job: &Job, now: Millis) -> Option<i64> {
     let started = job.started_at?;
-    let until = job.completed_at.map_or(now, |it| it.0);
-    Some(until.0.saturating_sub(started.0.0).max(0))
+    let until = job.completed_at.unwrap_or(now);
+    Some(until.0.saturating_sub(started.0).max(0))
 }
 
 /// Returns the state of a job as a sentence.
 pub(in crate::http::pages) fn job_sentence(job: &Job, now: Millis) -> String {
     let took = elapsed_ms(job, now);
     let within = |before: &str| took.map(|ms| format!("{before}{}", span(ms))).unwrap_or_default();
-    match job.status.as_str() {
-        "queued" => waiting_sentence(job),
-        "running" if job.ending_at.is_some() => {
+    match job.status {
+        Status::Queued => waiting_sentence(job),
+        Status::Running if job.ending_at.is_some() => {
             format!("Stopping{}: ending its processes.", within(" after "))
         }
-        "running" => match job.timeout_ms {
+        Status::Running => match job.timeout_ms {
             Some(limit) => format!("Running{} of at most {}.", within(" for "), span(limit)),
             None => format!("Running{}.", within(" for ")),
         },
-        "parked" => "Waiting for an approval; no process is running.".to_owned(),
-        "succeeded" => format!("Done{}.", within(" in ")),
+        Status::Parked => "Waiting for an approval; no process is running.".to_owned(),
+        Status::Succeeded => format!("Done{}.", within(" in ")),
         _ => match &job.message {
             Some(message) => message.clone(),
             None => format!("Finished{}.", within(" after ")),
@@ -273,7 +312,7 @@ fn waiting_sentence(job: &Job) -> String {
         (None, Some(lane)) => lane,
         (None, None) => "its lane",
     };
-    match waiting.code.as_str() {
+    match &*waiting.code {
         "lane_busy" => format!("Waiting for {what}: another job is working on it."),
         "lane_order" => format!("Waiting for {what}: another job is ahead of it."),
         "not_before" => format!("Scheduled: {}.", waiting.message),
@@ -305,19 +344,19 @@ impl fmt::Display for Sentence {
 
 /// Returns what to do about a job that did not succeed.
 pub(in crate::http::pages) fn job_hint(job: &Job) -> Option<Sentence> {
-    let sentence = match job.reason.as_deref()? {
-        "spawn_failed" => "Run `wiki-browser doctor` to check the agents' programs.",
-        "exit_status" | "signal" => "See the end of its standard error.",
-        "no_result" => "See its activity below for the reason.",
-        "wall_timeout" => "Raise its kind's `timeout`, or ask for less at once.",
-        "idle_timeout" => "Raise its kind's `idle` if long silence is normal.",
-        "start_timeout" => "Raise its kind's `start`, or check the agent's connection.",
-        "prompt_failed" => "The server's log names the line of the script.",
-        "kind_changed" | "inputs_changed" => "Start it again from its Topic or document.",
-        "guard_lost" => "See the server's log.",
-        "server_restarted" => "Nothing is wrong with the job itself; run it again.",
-        "rate_limited" => "Run it again when the provider's limit resets.",
-        "internal" => "See the server's log for the cause.",
+    let sentence = match job.reason? {
+        Reason::SpawnFailed => "Run `wiki-browser doctor` to check the agents' programs.",
+        Reason::ExitStatus | Reason::Signal => "See the end of its standard error.",
+        Reason::NoResult => "See its activity below for the reason.",
+        Reason::WallTimeout => "Raise its kind's `timeout`, or ask for less at once.",
+        Reason::IdleTimeout => "Raise its kind's `idle` if long silence is normal.",
+        Reason::StartTimeout => "Raise its kind's `start`, or check the agent's connection.",
+        Reason::PromptFailed => "The server's log names the line of the script.",
+        Reason::KindChanged | Reason::InputsChanged => "Start it again from its Topic or document.",
+        Reason::GuardLost => "See the server's log.",
+        Reason::ServerRestarted => "Nothing is wrong with the job itself; run it again.",
+        Reason::RateLimited => "Run it again when the provider's limit resets.",
+        Reason::Internal => "See the server's log for the cause.",
         _ => return None,
     };
     Some(Sentence(sentence))

@@ -3,7 +3,6 @@
 use std::fmt;
 
 use askama::filters::HtmlSafe;
-use serde::{Deserialize, Deserializer};
 
 use crate::base::Millis;
 
@@ -12,18 +11,6 @@ const HOUR_MS: i64 = 60 * MINUTE_MS;
 const DAY_MS: i64 = 24 * HOUR_MS;
 /// Older times are shown as a date.
 const DAYS_MAX: i64 = 14;
-
-/// A time as flows return it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::http::pages) struct At(pub(in crate::http::pages) Millis);
-
-impl<'de> Deserialize<'de> for At {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<At, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        let at: jiff::Timestamp = text.parse().map_err(serde::de::Error::custom)?;
-        Ok(At(Millis(at.as_millisecond())))
-    }
-}
 
 /// A time on a page: a `<time>` element, made only of digits and our own words.
 #[derive(Clone, Copy, Debug)]

@@ -10,6 +10,7 @@ use serde::Deserialize;
 use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
+use crate::api::proposals::{self, ProposalStatus, Revision};
 use crate::base::{Error, ProposalId, Result};
 use crate::documents::commit::made_subject;
 use crate::documents::compare::merge::{Merged, merge};
@@ -20,7 +21,6 @@ use crate::flows::proposals::edit::EditRequest;
 use crate::flows::{self, Site};
 use crate::http::pages::Frame;
 use crate::http::pages::parts::difference::Difference;
-use crate::http::pages::parts::view::{ProposalView, Revision, read};
 use crate::http::pages::parts::visible::{Name, Plain, Visible};
 use crate::http::pages::parts::{form, labels};
 use crate::http::pages::proposals::review;
@@ -34,7 +34,7 @@ const BODY_BYTES_MAX: usize = crate::base::limit::PROPOSAL_BODY_BYTES_MAX;
 #[template(path = "edit.html")]
 struct EditPage {
     frame: Frame,
-    view: ProposalView,
+    view: proposals::ProposalPage,
     text: String,
     /// What it changes, in one line.
     summary: String,
@@ -84,7 +84,7 @@ impl EditPage {
 
     /// Returns whether a text can be saved as its next revision.
     fn is_editable(&self) -> bool {
-        let is_open = self.view.proposal.status == "open" && self.view.topic.status == "open";
+        let is_open = self.view.proposal.is_open() && self.view.topic.is_open();
         is_open && self.view.rework_job_id.is_none()
     }
 
@@ -109,7 +109,9 @@ impl EditPage {
     fn later(&self) -> Option<&Revision> {
         let next = self.view.proposal.superseded_by.as_ref()?;
         let all = || self.view.revisions.iter();
-        all().find(|it| it.status == "open").or_else(|| all().find(|it| it.id == *next))
+        all()
+            .find(|it| it.status == ProposalStatus::Open)
+            .or_else(|| all().find(|it| it.id == *next))
     }
 
     /// Returns where a text is rebased onto a later revision.
@@ -125,8 +127,8 @@ impl EditPage {
     }
 }
 
-async fn present(site: &Site, caller: &Caller, id: &ProposalId) -> Result<ProposalView> {
-    read(flows::proposals::show(site, caller, id, ProposalAgainst::default()).await?)
+async fn present(site: &Site, caller: &Caller, id: &ProposalId) -> Result<proposals::ProposalPage> {
+    flows::proposals::show(site, caller, id, ProposalAgainst::default()).await
 }
 
 async fn show(site: Site, call: Call) -> Result<Response> {
@@ -192,14 +194,14 @@ async fn edit(site: Site, mut call: Call) -> Result<Response> {
 async fn carry(
     site: &Site,
     from: &ProposalId,
-    view: &ProposalView,
+    view: &proposals::ProposalPage,
     typed: &str,
 ) -> Result<(String, Option<Carried>)> {
     let from = from.clone();
     let find =
         move |c: &rusqlite::Connection| Ok((proposal::find(c, &from)?, proposal::text(c, &from)?));
     let (was, base) = site.store.read(find).await?;
-    if was.topic_id.as_str() != view.topic.id {
+    if was.topic_id != view.topic.id {
         let message = format!("proposal {} is not a revision of this one", was.id);
         return Err(Error::invalid(message).code("bad_form"));
     }
@@ -214,7 +216,7 @@ async fn carry(
 
 /// Returns what an edit changes: as typed. A summary that was made of the words of the earlier
 /// revision, and left as it was, is made again.
-fn summary_of(view: &ProposalView, text: &str, typed: &str) -> String {
+fn summary_of(view: &proposals::ProposalPage, text: &str, typed: &str) -> String {
     let made = |new: &str| made_subject(&suggestion::title(&view.base_text, new));
     let is_made = typed == view.subject && typed == made(&view.text);
     if is_made && text != view.text { made(text) } else { typed.to_owned() }

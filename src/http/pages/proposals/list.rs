@@ -6,13 +6,13 @@ use askama::Template;
 use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
+use crate::api::proposals::Proposal;
 use crate::base::{ProposalId, Result};
 use crate::documents::proposals::proposal;
 use crate::documents::topics::topic;
 use crate::flows::proposals::ProposalQuery;
 use crate::flows::{self, Site};
 use crate::http::pages::Frame;
-use crate::http::pages::parts::view::{List, Proposal, read};
 use crate::http::pages::parts::visible::{Name, Plain, Visible};
 use crate::http::pages::parts::{form, labels};
 use crate::http::{Call, any_of, get, reply};
@@ -44,7 +44,7 @@ pub(in crate::http::pages) async fn rows(
     site: &Site,
     proposals: Vec<Proposal>,
 ) -> Result<Vec<ProposalRow>> {
-    let ids: Vec<ProposalId> = proposals.iter().map(|it| it.id.parse()).collect::<Result<_>>()?;
+    let ids: Vec<ProposalId> = proposals.iter().map(|it| it.id.clone()).collect();
     let config = site.config.clone();
     let find = move |c: &rusqlite::Connection| {
         let mut titles = BTreeMap::new();
@@ -52,7 +52,7 @@ pub(in crate::http::pages) async fn rows(
             let found = proposal::find(c, &id)?;
             let topic = topic::find(c, &found.topic_id, None)?.title;
             let title = flows::proposals::title(c, &config, &found, &topic)?;
-            titles.insert(id.to_string(), title);
+            titles.insert(id, title);
         }
         Ok(titles)
     };
@@ -88,7 +88,7 @@ async fn show(site: Site, call: Call, asked: ProposalQuery) -> Result<Response> 
     let source_path = asked.source_path.as_ref().map(ToString::to_string);
     let topic_id = asked.topic_id.as_ref().map(ToString::to_string);
     let limit = asked.limit.map(|it| it.to_string());
-    let found: List<Proposal> = read(flows::proposals::list(&site, &caller, asked).await?)?;
+    let found = flows::proposals::list(&site, &caller, asked).await?;
     let next = found.next.map(|next| {
         let query = [
             ("status", status.as_deref()),

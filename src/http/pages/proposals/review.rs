@@ -2,11 +2,14 @@
 
 use askama::Template;
 use serde::Deserialize;
-use serde_json::Value;
 use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
-use crate::base::{BlobId, Error, JobId, ProposalId, Result, TopicId};
+use crate::api::jobs::Status;
+use crate::api::proposals::{self, Fate, How, ProposalStatus, Revision};
+use crate::api::sources::SourceState;
+use crate::api::topics::{Message, Topic};
+use crate::base::{BlobId, Error, JobId, ProposalId, Result};
 use crate::documents::proposals::proposal;
 use crate::documents::topics::suggestion::{self, Suggestion};
 use crate::flows::proposals::approve::ApproveRequest;
@@ -17,11 +20,9 @@ use crate::http::markdown::Html;
 use crate::http::pages::Frame;
 use crate::http::pages::documents::passages::{self, line_of};
 use crate::http::pages::parts::difference::Difference;
+use crate::http::pages::parts::job::Job;
 use crate::http::pages::parts::labels::Tone;
 use crate::http::pages::parts::reading::Reading;
-use crate::http::pages::parts::view::{
-    Fate, Message, ProposalView, Revision, Topic, TopicView, read,
-};
 use crate::http::pages::parts::visible::{Name, Plain, Visible};
 use crate::http::pages::parts::{form, labels};
 use crate::http::pages::topics::suggestion::{Part, written};
@@ -40,7 +41,7 @@ const MESSAGES_SHOWN: usize = 2;
 #[template(path = "proposal.html")]
 struct ProposalPage {
     frame: Frame,
-    view: ProposalView,
+    view: proposals::ProposalPage,
     query: Query,
     difference: Difference,
     /// The rendered view, if requested and not too large.
@@ -50,7 +51,7 @@ struct ProposalPage {
     /// The number of messages in between.
     left_out: usize,
     quote: Option<String>,
-    maker: Option<Maker>,
+    maker: Option<Job>,
     fates: Vec<FateShown>,
     /// The agent's summary.
     summary: Option<Html>,
@@ -72,23 +73,15 @@ struct FateShown {
     after: Option<String>,
 }
 
-/// The job that submitted a proposal.
-#[derive(Deserialize)]
-struct Maker {
-    id: String,
-    kind: String,
-    engine: Option<String>,
-    requested_by_name: String,
-    cost_usd: Option<f64>,
-    #[serde(default)]
-    usage: Value,
+/// Returns the name of the model of a job's agent, if its engine reported it.
+fn model(job: &Job) -> Option<&str> {
+    job.usage.as_ref()?.get("model")?.as_str()
 }
 
-impl Maker {
-    /// Returns the name of the model, if its engine reported it.
-    fn model(&self) -> Option<&str> {
-        self.usage.get("model")?.as_str()
-    }
+/// Returns names and addresses of people in trailers of the commit.
+fn named(trailers: &[String]) -> Vec<(&str, &str)> {
+    let split = |it: &'_ String| it.rfind(" <").unwrap_or(it.len());
+    trailers.iter().map(|it| it.split_at(split(it))).collect()
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -208,9 +201,9 @@ impl ProposalPage {
 }
 
 /// Returns everything about a proposal, for parts of its pages that follow events.
-pub(in crate::http::pages) fn live(view: &ProposalView) -> String {
+pub(in crate::http::pages) fn live(view: &proposals::ProposalPage) -> String {
     let it = &view.proposal;
-    let source = form::source_subject(&it.source_path);
+    let source = form::source_subject(it.source_path.as_str());
     let jobs = it.job_id.iter().chain(&view.rework_job_id).map(|it| format!(" job:{it}"));
     format!("proposal:{} topic:{} {source}{}", it.id, view.topic.id, jobs.collect::<String>())
 }
@@ -221,7 +214,7 @@ async fn show(site: Site, call: Call) -> Result<Response> {
     let mut query: Query = call.query()?;
     query.against = query.against.filter(|it| it != "base" && !it.is_empty());
     let asked = ProposalAgainst { against: query.against.clone() };
-    let view: ProposalView = read(flows::proposals::show(&site, &caller, &id, asked).await?)?;
+    let view = flows::proposals::show(&site, &caller, &id, asked).await?;
     let to = query.to.take().and_then(|it| it.parse::<i64>().ok());
     let other = view.revisions.iter().find(|it| Some(it.revision_number) == to);
     if let Some(other) = other.filter(|it| it.id != view.proposal.id) {
@@ -234,15 +227,15 @@ async fn show(site: Site, call: Call) -> Result<Response> {
     let old = match &view.against {
         None => view.base_text.clone(),
         Some(earlier) => {
-            let earlier: ProposalId = earlier.id.parse()?;
+            let earlier = earlier.id.clone();
             site.store.read(move |c| proposal::text(c, &earlier)).await?
         }
     };
-    let topic: TopicId = view.topic.id.parse()?;
-    let thread: TopicView = read(flows::topics::show(&site, &caller, &topic).await?)?;
+    let topic = view.topic.id.clone();
+    let thread = flows::topics::show(&site, &caller, &topic).await?;
     let quote = passage(&site, &thread.topic).await;
-    let maker = maker(&site, &caller, view.proposal.job_id.as_deref()).await?;
-    let own: ProposalId = view.proposal.id.parse()?;
+    let maker = maker(&site, &caller, view.proposal.job_id.as_ref()).await?;
+    let own = view.proposal.id.clone();
     let mut suggested = suggested(&site, maker.as_ref(), &thread.messages);
     let edited = match suggested {
         Some(_) => flows::proposals::revised::words(&site, &own).await?,
@@ -256,7 +249,7 @@ async fn show(site: Site, call: Call) -> Result<Response> {
     frame.name_documents(&site, [path.as_str()]).await;
     let asked = Said::all(&site, &view.topic, asked).await?;
     let summary = view.proposal.summary.as_deref();
-    let summary = summary.map(|it| written("summary", it, &path));
+    let summary = summary.map(|it| written("summary", it, path.as_str()));
     let is_rendered = query.view.as_deref() == Some("rendered");
     let (new, from) = (view.text.clone(), query.from.unwrap_or(0));
     let (difference, reading) = compared(old, new, from, is_rendered).await?;
@@ -285,9 +278,9 @@ async fn passage(site: &Site, topic: &Topic) -> Option<String> {
     let known = topic.anchor.as_ref().map(|it| it.quote.clone());
     let now = async {
         let place = passages::place(topic)?;
-        let (blob, text) = site.repo.present(&topic.source_path.parse().ok()?).await.ok()?;
-        let placed_in = topic.placement.as_ref()?.blob.as_deref();
-        text.get(place).filter(|_| placed_in == Some(blob.as_str())).map(str::to_owned)
+        let (blob, text) = site.repo.present(&topic.source_path).await.ok()?;
+        let placed_in = &topic.placement.as_ref()?.blob;
+        text.get(place).filter(|_| *placed_in == blob).map(str::to_owned)
     };
     now.await.or(known)
 }
@@ -314,10 +307,9 @@ fn excerpt(messages: Vec<Message>) -> (Vec<Message>, usize) {
     (all.filter(|(at, _)| *at == 0 || *at >= last).map(|(_, it)| it).collect(), left_out)
 }
 
-async fn maker(site: &Site, caller: &Caller, job: Option<&str>) -> Result<Option<Maker>> {
+async fn maker(site: &Site, caller: &Caller, job: Option<&JobId>) -> Result<Option<Job>> {
     let Some(job) = job else { return Ok(None) };
-    let job: JobId = job.parse()?;
-    Ok(Some(read(flows::jobs::show(site, caller, &job).await?)?))
+    Ok(Some(flows::jobs::show(site, caller, job).await?.into()))
 }
 
 fn fate(it: &Fate, text: &str) -> FateShown {
@@ -384,7 +376,7 @@ async fn rework(site: Site, mut call: Call) -> Result<Response> {
 }
 
 /// Returns the text of the suggestions that a proposal applies.
-fn suggested(site: &Site, maker: Option<&Maker>, messages: &[Message]) -> Option<String> {
+fn suggested(site: &Site, maker: Option<&Job>, messages: &[Message]) -> Option<String> {
     let kind = site.config.kinds.get(&maker?.kind)?;
     if !flows::proposals::suggestions::applies(&site.config, kind) {
         return None;

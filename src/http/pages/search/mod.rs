@@ -7,13 +7,12 @@ use serde::Deserialize;
 use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
+use crate::api::topics::TopicStatus;
 use crate::base::{Actor, ErrorKind, Result, SourcePath};
-use crate::flows::search::SearchQuery;
+use crate::flows::search::{Hit, Hits, SearchQuery};
 use crate::flows::{self, Site};
 use crate::http::pages::Frame;
 use crate::http::pages::documents::passages;
-use crate::http::pages::parts::time::At;
-use crate::http::pages::parts::view::read;
 use crate::http::pages::parts::visible::{Name, Plain, Visible, invisible_name};
 use crate::http::pages::parts::{form, labels};
 use crate::http::{Call, get, reply};
@@ -35,7 +34,7 @@ struct SearchPage {
     authors: BTreeMap<String, String>,
     /// Folders of documents.
     folders: BTreeSet<String>,
-    found: Option<Found>,
+    found: Option<Hits>,
     refusal: Option<String>,
     is_first: bool,
     next: Option<String>,
@@ -74,8 +73,8 @@ impl SearchPage {
             let (what, without) = ("Path starts with", without("path"));
             chips.push(Chip { what, name: path.clone(), without });
         }
-        if let Some(status) = &self.status {
-            let name = labels::topic_state(status).1.to_lowercase();
+        if let Some(status) = self.status.as_ref().and_then(|it| it.parse().ok()) {
+            let name = labels::topic_state(&status).1.to_lowercase();
             chips.push(Chip { what: "Topics:", name, without: without("status") });
         }
         if let Some(author) = &self.author {
@@ -109,75 +108,38 @@ impl SearchPage {
     }
 }
 
-#[derive(Debug, Deserialize)]
-struct Found {
-    items: Vec<Hit>,
-    next: Option<String>,
-    is_cut: bool,
-    index: Progress,
-}
-
-#[derive(Debug, Deserialize)]
-struct Progress {
-    state: String,
-}
-
-#[derive(Debug, Deserialize)]
-struct Hit {
-    kind: String,
-    source_path: String,
-    topic_id: Option<String>,
-    sequence: Option<i64>,
-    title_pieces: Vec<Piece>,
-    path_pieces: Vec<Piece>,
-    status: Option<String>,
-    author: Option<String>,
-    author_name: Option<String>,
-    at: Option<At>,
-    line: Option<usize>,
-    snippet: Vec<Piece>,
-}
-
-#[derive(Debug, Deserialize)]
-struct Piece {
-    text: String,
-    hit: bool,
-}
-
-impl Hit {
-    fn address(&self) -> String {
-        match (self.kind.as_str(), &self.topic_id, self.sequence) {
-            ("message", Some(topic), Some(sequence)) => {
-                format!("/topics/{topic}#message-{sequence}")
-            }
-            ("topic", Some(topic), _) => format!("/topics/{topic}"),
-            _ => self.words_address(),
-        }
+/// Returns the page of a hit.
+fn address_of(hit: &Hit) -> String {
+    match (&*hit.kind, &hit.topic_id, hit.sequence) {
+        ("message", Some(topic), Some(sequence)) => format!("/topics/{topic}#message-{sequence}"),
+        ("topic", Some(topic), _) => format!("/topics/{topic}"),
+        _ => words_address(hit),
     }
+}
 
-    /// Returns the page of a document, at the first match.
-    fn words_address(&self) -> String {
-        let document = form::document_at(&self.source_path);
-        match self.snippet.iter().find(|it| it.hit) {
-            // A text fragment (<https://wicg.github.io/scroll-to-text-fragment/>): the browser
-            // finds the text; a browser without them shows the top.
-            Some(piece) => format!("{document}#:~:text={}", form::fragment(&piece.text)),
-            None => document,
-        }
+/// Returns the page of a document, at the first match.
+fn words_address(hit: &Hit) -> String {
+    let document = form::document_at(hit.source_path.as_str());
+    match hit.snippet.iter().find(|it| it.hit) {
+        // A text fragment (<https://wicg.github.io/scroll-to-text-fragment/>): the browser
+        // finds the text; a browser without them shows the top.
+        Some(piece) => format!("{document}#:~:text={}", form::fragment(&piece.text)),
+        None => document,
     }
+}
 
-    fn line_address(&self) -> String {
-        let document = form::document_at(&self.source_path);
-        let Some(line) = self.line else { return document };
-        passages::line_at(&document, line.max(1))
-    }
+/// Returns the page of a document, at the line of the first match.
+fn line_address(hit: &Hit) -> String {
+    let document = form::document_at(hit.source_path.as_str());
+    let Some(line) = hit.line else { return document };
+    passages::line_at(&document, line.max(1))
+}
 
-    fn kind_name(&self) -> &'static str {
-        match self.kind.as_str() {
-            "source" => "Document",
-            "topic" => "Topic",
-            _ => "Message",
-        }
+fn kind_name(hit: &Hit) -> &'static str {
+    match &*hit.kind {
+        "source" => "Document",
+        "topic" => "Topic",
+        _ => "Message",
     }
 }
 
@@ -235,7 +197,6 @@ async fn show(site: Site, call: Call) -> Result<Response> {
     };
     match flows::search::find(&site, &caller, query).await {
         Ok(found) => {
-            let found: Found = read(found)?;
             page.next =
                 found.next.as_deref().map(|it| page.address(page.kind.as_deref(), Some(it)));
             let paths = found.items.iter().map(|it| it.source_path.as_str());
@@ -273,8 +234,9 @@ async fn folders(site: &Site, caller: &Caller) -> BTreeSet<String> {
 /// Returns the authors for the filter: the reader, the authors of the results, the requested one.
 fn authors(site: &Site, caller: &Caller, page: &SearchPage) -> Result<BTreeMap<String, String>> {
     let found = page.found.iter().flat_map(|it| &it.items);
-    let mut authors: BTreeMap<String, String> =
-        found.filter_map(|it| Some((it.author.clone()?, it.author_name.clone()?))).collect();
+    let mut authors: BTreeMap<String, String> = found
+        .filter_map(|it| Some((it.author.as_ref()?.to_string(), it.author_name.clone()?)))
+        .collect();
     authors.insert(caller.actor().to_string(), caller.person()?.display_name.clone());
     if let Some(asked) = page.author.as_ref().filter(|it| !authors.contains_key(*it)) {
         let name = match asked.parse::<Actor>() {

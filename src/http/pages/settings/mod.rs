@@ -6,18 +6,18 @@ pub(in crate::http::pages) mod people;
 use askama::Template;
 use hyper::header::SET_COOKIE;
 use serde::Deserialize;
-use serde_json::Value;
 use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
+use crate::api::config::ConfigView;
 use crate::api::people::{TokenMade, TokenView};
+use crate::api::usage::EngineRow;
 use crate::base::{Error, Result, TokenId};
 use crate::flows::people::tokens::{self, TokenRequest};
+use crate::flows::search::Progress;
 use crate::flows::{self, Site};
 use crate::http::pages::parts::form;
 use crate::http::pages::parts::labels::{State, Tone};
-use crate::http::pages::parts::time::At;
-use crate::http::pages::parts::view::{List, read};
 use crate::http::pages::parts::visible::{Name, Plain, Visible};
 use crate::http::pages::{Frame, Look};
 use crate::http::resources::people::works;
@@ -31,7 +31,7 @@ const DAY_MS: u64 = 24 * 3_600_000;
 #[template(path = "settings.html")]
 struct SettingsPage {
     frame: Frame,
-    config: Config,
+    config: ConfigView,
     disk: Option<OnDisk>,
     engines: Vec<EngineRow>,
     index: Progress,
@@ -51,95 +51,6 @@ struct SettingsPage {
 struct TokenPage {
     frame: Frame,
     made: TokenMade,
-}
-
-/// The active script, as in docs/http.md. Unknown fields are ignored.
-#[derive(Debug, Deserialize)]
-struct Config {
-    version: String,
-    digest: String,
-    site: SiteFacts,
-    identity: Identity,
-    limits: Limits,
-    kinds: Vec<Kind>,
-    warnings: Vec<String>,
-    #[serde(default)]
-    schedules: Vec<Schedule>,
-    #[serde(default)]
-    webhooks: Vec<Webhook>,
-}
-
-#[derive(Debug, Deserialize)]
-struct SiteFacts {
-    root: String,
-    listen: Value,
-    sources: Vec<String>,
-}
-
-#[derive(Debug, Deserialize)]
-struct Identity {
-    author_name: String,
-    author_email: String,
-}
-
-#[derive(Debug, Deserialize)]
-struct Limits {
-    jobs: i64,
-    grace: String,
-}
-
-#[derive(Debug, Deserialize)]
-struct Kind {
-    name: String,
-    about: Option<String>,
-    engine: String,
-    skill: Option<String>,
-    produces: Option<String>,
-    lane: Option<String>,
-    timeout: String,
-    inputs: Vec<Input>,
-}
-
-#[derive(Debug, Deserialize)]
-struct Input {
-    name: String,
-    #[serde(rename = "type")]
-    ty: String,
-    about: Option<String>,
-    required: bool,
-    computed: bool,
-}
-
-#[derive(Debug, Deserialize)]
-struct Schedule {
-    name: String,
-    about: Option<String>,
-    when: String,
-}
-
-#[derive(Debug, Deserialize)]
-struct Webhook {
-    name: String,
-    about: Option<String>,
-    path: String,
-}
-
-#[derive(Debug, Deserialize)]
-struct EngineRow {
-    name: String,
-    #[serde(rename = "type")]
-    sort: String,
-    hold: Option<Hold>,
-}
-
-#[derive(Debug, Deserialize)]
-struct Hold {
-    until: Option<At>,
-}
-
-#[derive(Debug, Deserialize)]
-struct Progress {
-    state: String,
 }
 
 /// The result of loading the script on disk.
@@ -220,17 +131,17 @@ async fn show(site: Site, call: Call) -> Result<Response> {
         Ok(_) => Some(tokens::list(&works, &caller, None).await?.items),
         Err(_) => None,
     };
-    let engines: List<EngineRow> = read(flows::jobs::usage::engines(&site, &caller).await?)?;
+    let engines = flows::jobs::usage::engines(&site, &caller).await?;
     let trouble = site.store.trouble().or_else(|| site.queue.no_room());
     let trouble = trouble.map(|it| match &it.hint {
         Some(hint) => format!("{}: {hint}", it.message),
         None => it.message,
     });
     reply::page(&SettingsPage {
-        config: read(flows::site::config::show(&site, None))?,
+        config: flows::site::config::show(&site, None),
         disk: if is_admin { Some(on_disk(&site).await?) } else { None },
         engines: engines.items,
-        index: read(flows::search::progress(&site, &caller)?)?,
+        index: flows::search::progress(&site, &caller)?,
         trouble,
         persons,
         own_name: caller.person()?.name.clone(),

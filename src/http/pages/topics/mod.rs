@@ -11,13 +11,13 @@ use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
 use crate::api::topics::Topic as OpenedTopic;
+use crate::api::topics::Topic;
 use crate::base::{BlobId, Error, Result, SourcePath};
 use crate::documents::Selection;
 use crate::documents::anchor::QUOTE_NOT_FOUND;
 use crate::flows::topics::{TopicQuery, TopicRequest};
 use crate::flows::{self, Site};
 use crate::http::pages::Frame;
-use crate::http::pages::parts::view::{List, Topic, read};
 use crate::http::pages::parts::visible::{Name, Plain, Visible};
 use crate::http::pages::parts::{form, labels};
 use crate::http::pages::topics::thread::at;
@@ -65,7 +65,7 @@ async fn list(site: Site, call: Call) -> Result<Response> {
     let (status, is_first) = (asked.status.clone(), asked.after.is_none());
     let source_path = asked.source_path.as_ref().map(ToString::to_string);
     let limit = asked.limit.map(|it| it.to_string());
-    let found: List<Topic> = read(flows::topics::list(&site, &caller, asked).await?)?;
+    let found = flows::topics::list(&site, &caller, asked).await?;
     let next = found.next.map(|next| {
         let query = [
             ("status", status.as_deref()),

@@ -3,6 +3,7 @@
 use serde_json::json;
 use warp::reply::Response;
 
+use crate::api::topics::Topic;
 use crate::base::{Error, Result, TopicId};
 use crate::flows::jobs::JobRequest;
 use crate::flows::{self, Site};
@@ -10,7 +11,6 @@ use crate::http::pages::Frame;
 use crate::http::pages::parts::fields::{self, Field, Offer, PREFIX, Refused};
 use crate::http::pages::parts::form;
 use crate::http::pages::parts::schedule_fields::{self, Turn};
-use crate::http::pages::parts::view::Topic;
 use crate::http::pages::topics::thread;
 use crate::http::{Call, reply};
 use crate::people::Person;

@@ -5,8 +5,10 @@ use serde::Deserialize;
 use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
-use crate::api::topics::TopicStatus;
-use crate::base::{Millis, Result, SourcePath, TopicId};
+use crate::api::jobs::Holder;
+use crate::api::proposals::{Proposal, ProposalStatus};
+use crate::api::topics::{Message, Placement, PlacementState, Topic, TopicStatus};
+use crate::base::{JobId, Millis, ProposalId, Result, TopicId};
 use crate::documents::Selection;
 use crate::documents::anchor::QUOTE_NOT_FOUND;
 use crate::documents::topics::suggestion::blocks;
@@ -19,12 +21,9 @@ use crate::http::pages::documents::passages::{self, line_of};
 use crate::http::pages::parts::ansi::{self, Row, Style};
 use crate::http::pages::parts::difference::BYTE_ORDER_MARK;
 use crate::http::pages::parts::fields::Refused;
-use crate::http::pages::parts::holder::{self, Holder};
-use crate::http::pages::parts::view::{
-    Job, List, Message, Placement, Proposal, Topic, TopicView, read,
-};
+use crate::http::pages::parts::job::Job;
 use crate::http::pages::parts::visible::{Name, Plain, Visible};
-use crate::http::pages::parts::{form, labels};
+use crate::http::pages::parts::{form, holder, labels};
 use crate::http::pages::topics::pending::{self, Pending};
 use crate::http::pages::topics::start_job::{self, Start};
 use crate::http::pages::topics::suggestion::{self, Part};
@@ -50,7 +49,7 @@ const ENDED_SHOWN: usize = 4;
 #[template(path = "topic.html")]
 struct TopicPage {
     frame: Frame,
-    view: TopicView,
+    view: flows::topics::TopicPage,
     passage: Option<Passage>,
     /// Its passages in earlier versions, newest first.
     places: Vec<Placement>,
@@ -85,17 +84,17 @@ impl TopicPage {
     /// Returns the `data-live` value of the page's parts.
     fn live(&self) -> String {
         let topic = &self.view.topic;
-        format!("topic:{} {}", topic.id, form::source_subject(&topic.source_path))
+        format!("topic:{} {}", topic.id, form::source_subject(topic.source_path.as_str()))
     }
 
     /// Returns the proposals awaiting a decision.
     fn waiting(&self) -> impl Iterator<Item = &Proposal> {
-        self.view.proposals.iter().filter(|it| it.status == "open")
+        self.view.proposals.iter().filter(|it| it.is_open())
     }
 
     /// Returns what can be done about a proposal: one that is decided is only read.
-    fn verb_of(&self, proposal: &str) -> &'static str {
-        if self.waiting().any(|it| it.id == proposal) { "Review" } else { "View" }
+    fn verb_of(&self, proposal: &ProposalId) -> &'static str {
+        if self.waiting().any(|it| it.id == *proposal) { "Review" } else { "View" }
     }
 
     /// Returns the kinds that need only a button to start.
@@ -124,7 +123,8 @@ impl TopicPage {
     /// Returns whether the passage has changed since it was marked.
     fn is_reworded(&self) -> bool {
         let placement = self.view.topic.placement.as_ref();
-        let is_other = placement.is_some_and(|it| !matches!(&*it.state, "exact" | "shifted"));
+        let is_other = placement
+            .is_some_and(|it| !matches!(it.state, PlacementState::Exact | PlacementState::Shifted));
         is_other && self.passage.is_some()
     }
 }
@@ -163,11 +163,11 @@ impl Said {
         topic: &Topic,
         messages: Vec<Message>,
     ) -> Result<Vec<Said>> {
-        let (id, path): (TopicId, SourcePath) = (topic.id.parse()?, topic.source_path.parse()?);
+        let (id, path) = (&topic.id, &topic.source_path);
         let suggests = |it: &Message| !blocks(&it.body).0.is_empty();
-        let times = messages.iter().filter(|it| suggests(it)).map(|it| it.created_at.0).collect();
+        let times = messages.iter().filter(|it| suggests(it)).map(|it| it.created_at).collect();
         let mut words =
-            flows::proposals::suggestions::words_at(site, &id, &path, times).await?.into_iter();
+            flows::proposals::suggestions::words_at(site, id, path, times).await?.into_iter();
         let quote = topic.anchor.as_ref().map(|it| it.quote.as_str());
         let said = messages.into_iter().map(|message| {
             let then = if suggests(&message) { words.next().flatten() } else { None };
@@ -180,11 +180,11 @@ impl Said {
     fn judge(&mut self, proposals: &[Proposal]) {
         let Some(id) = &self.message.proposal_id else { return };
         let Some(about) = proposals.iter().find(|it| it.id == *id) else { return };
-        if self.message.author.starts_with("job:") {
+        if self.message.author.job().is_some() {
             return;
         }
         let is_reason = about.reason.as_deref().map(str::trim) == Some(self.message.body.trim());
-        let verb = match about.status == "rejected" && is_reason {
+        let verb = match about.status == ProposalStatus::Rejected && is_reason {
             true => "Rejected",
             false => "Requested changes to",
         };
@@ -220,7 +220,7 @@ impl Worked {
     /// if it failed and is not being retried.
     fn choose(jobs: &mut [Worked]) {
         let is_busy = jobs.iter().any(|it| it.job.is_active());
-        let repeated: Vec<String> = jobs
+        let repeated: Vec<JobId> = jobs
             .iter()
             .filter(|it| it.job.is_active())
             .filter_map(|it| it.job.retry_of.clone())
@@ -314,20 +314,22 @@ async fn page(
     id: &TopicId,
     refused: Option<&Refused>,
 ) -> Result<TopicPage> {
-    let mut view: TopicView = read(flows::topics::show(site, &caller, id).await?)?;
-    let path: SourcePath = view.topic.source_path.parse()?;
+    let mut view = flows::topics::show(site, &caller, id).await?;
+    let path = view.topic.source_path.clone();
     frame.name_documents(site, [path.as_str()]).await;
     // If the document is missing or cannot be shown, the quote remains.
     let text = site.repo.present(&path).await.map_or_else(|_| String::new(), |(_, text)| text);
     let passage = passages::place(&view.topic).and_then(|it| passage(&text, it));
-    let is_certain = |it: &Placement| matches!(it.state.as_str(), "exact" | "shifted" | "edited");
+    let is_certain = |it: &Placement| {
+        matches!(it.state, PlacementState::Exact | PlacementState::Shifted | PlacementState::Edited)
+    };
     let words = passages::place(&view.topic)
         .filter(|_| view.topic.placement.as_ref().is_some_and(is_certain))
         .and_then(|it| text.get(it).map(form::text));
-    let found = std::mem::take(&mut view.jobs);
+    let found: Vec<Job> = std::mem::take(&mut view.jobs).into_iter().map(Job::from).collect();
     let shown = found.iter().filter(|it| it.is_active()).count() + ENDED_SHOWN;
     let more_jobs = found.len().saturating_sub(shown);
-    let mut jobs: Vec<Job> = found;
+    let mut jobs = found;
     jobs.sort_by_key(|it| !it.is_active());
     let jobs = jobs.into_iter().take(shown).map(|it| Worked::of(it, frame.now()));
     let mut jobs: Vec<Worked> = jobs.collect();
@@ -346,11 +348,10 @@ async fn page(
         limit: Some(OTHERS_SHOWN),
         ..TopicQuery::default()
     };
-    let others: List<Topic> = read(flows::topics::list(site, &caller, query).await?)?;
+    let others = flows::topics::list(site, &caller, query).await?;
     let others: Vec<Topic> = others.items.into_iter().filter(|it| it.id != view.topic.id).collect();
     let asked = id.clone();
-    let mut places: Vec<Placement> =
-        read(site.store.read(move |c| placement::history(c, &asked)).await?)?;
+    let mut places = site.store.read(move |c| placement::history(c, &asked)).await?;
     places.reverse();
     places.truncate(PLACES_SHOWN);
     let kinds = match is_deleted {

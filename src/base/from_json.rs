@@ -1,0 +1,14 @@
+//! Values of JSON as types.
+
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+/// Returns a value as a type.
+///
+/// # Errors
+/// If it has not the shape of the type.
+pub fn from_json<T: DeserializeOwned>(value: &Value) -> serde_json::Result<T> {
+    // As text, like whatever comes from outside: a deserializer of values would be compiled for
+    // each type beside that of its text, and the program be a fiftieth larger.
+    serde_json::from_slice(&serde_json::to_vec(value)?)
+}

@@ -8,6 +8,7 @@ use serde_json::Value;
 use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
+use crate::api::approvals::Decision;
 use crate::api::jobs::Waiting;
 use crate::base::limit::APPROVAL_BODY_BYTES_MAX;
 use crate::base::{ApprovalId, CallId, ChatId, Error, ErrorKind, JobId, Result};
@@ -51,6 +52,22 @@ impl ApprovalRow {
     pub(in crate::http::pages) fn asker(&self) -> &str {
         let from = self.from.as_deref().filter(|_| self.job_id.is_some());
         from.or(self.requester_name.as_deref()).unwrap_or_default()
+    }
+}
+
+/// Something that waits in a channel: a held answer, a pause or an escalation.
+pub(in crate::http::pages) struct InChannel {
+    pub(in crate::http::pages) waiting: Decision,
+    pub(in crate::http::pages) since: At,
+}
+
+impl InChannel {
+    pub(in crate::http::pages) fn fact(&self) -> &'static str {
+        match &*self.waiting.what {
+            "paused" => "messages wait until someone resumes it",
+            "escalation" => "waits for the chair to read it",
+            _ => "someone may have typed in its terminal",
+        }
     }
 }
 

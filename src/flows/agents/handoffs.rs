@@ -16,10 +16,11 @@ use crate::base::{
     Actor, Address, Context, Error, ErrorKind, MailId, Millis, Result, is_segment, truncate_chars,
 };
 use crate::flows::agents::{control, show};
+use crate::flows::perspectives::personas;
 use crate::flows::{Site, Works};
 use crate::mail::agent::{self, Agent};
 use crate::mail::{self, NewMessage};
-use crate::people::Caller;
+use crate::people::{Caller, is_persona_name};
 use crate::process::Root;
 use crate::script::kind_of_agent;
 use crate::store::Tx;
@@ -203,7 +204,7 @@ fn no_handoff(persona: &str, file: &str) -> Error {
         .hint(format!("`wiki-browser persona handoffs {persona}` lists them"))
 }
 
-/// Returns the name of a persona that has agents, had some, or has handoffs.
+/// Returns the name of a persona that has a file, agents or handoffs, or had agents.
 async fn known(site: &Site, persona: &str) -> Result<String> {
     let none = || Error::not_found("there is no such persona").code("no_persona");
     if !is_segment(persona) {
@@ -215,11 +216,17 @@ async fn known(site: &Site, persona: &str) -> Result<String> {
     if is_declared || blocking(move || Ok(place.is_dir())).await? {
         return Ok(persona.to_owned());
     }
-    let name = persona.to_owned();
     let agents = site.store.read(agent::list).await?;
-    match agents.iter().any(|it| persona_of(it) == name) {
-        true => Ok(name),
-        false => Err(none()),
+    if agents.iter().any(|it| persona_of(it) == persona) {
+        return Ok(persona.to_owned());
+    }
+    if !is_persona_name(persona) {
+        return Err(none());
+    }
+    match personas::find(&works.repo, &works.config.folder, persona).await {
+        Err(cause) if cause.kind() == ErrorKind::NotFound => Err(none()),
+        // One that is wrong is there.
+        _ => Ok(persona.to_owned()),
     }
 }
 
@@ -241,11 +248,7 @@ impl Named {
         let rest = &name[place + 1..];
         let with = |summary: Option<&str>, number: &str| {
             let number: i64 = number.parse().ok()?;
-            Some(Named {
-                at: Some(at),
-                summary: summary.map(str::to_owned),
-                number: Some(number),
-            })
+            Some(Named { at: Some(at), summary: summary.map(str::to_owned), number: Some(number) })
         };
         let named = match name.as_bytes()[place] {
             b'-' => with(None, rest),
@@ -451,7 +454,10 @@ mod tests {
             number,
         };
         for (file, expected) in [
-            ("20260301T102332Z_locking-complete_agent-342.md", named(Some("locking-complete"), Some(342))),
+            (
+                "20260301T102332Z_locking-complete_agent-342.md",
+                named(Some("locking-complete"), Some(342)),
+            ),
             ("20260301T102332Z_foo-bar_342.md", named(Some("foo-bar"), Some(342))),
             ("20260301T102332-00000342.md", named(None, Some(342))),
             ("20260301T102332Z_my_notes.md", named(None, None)),

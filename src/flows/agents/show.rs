@@ -137,9 +137,8 @@ pub(in crate::flows) fn problem(
     agent: &Agent,
 ) -> Result<Option<Problem>> {
     let name = &agent.name;
-    let problem = |what: &str, fix: String| {
-        Ok(Some(Problem { what: format!("agent:{name} {what}"), fix }))
-    };
+    let problem =
+        |what: &str, fix: String| Ok(Some(Problem { what: format!("agent:{name} {what}"), fix }));
     let Some(kind) = config.kinds.get(&kind_of_agent(&agent.declared)) else {
         return problem(
             "is no longer declared",

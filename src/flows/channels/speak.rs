@@ -168,12 +168,7 @@ pub(in crate::flows) fn post_in_room(
         true => Vec::new(),
         false => waiting(tx, ground, &spoken)?,
     };
-    Ok(Posted {
-        channel: channel.slug,
-        sequence: spoken.sequence,
-        message_id: spoken.id,
-        waiting,
-    })
+    Ok(Posted { channel: channel.slug, sequence: spoken.sequence, message_id: spoken.id, waiting })
 }
 
 /// Says of each agent that a message wakes and that does not receive it now why that is.

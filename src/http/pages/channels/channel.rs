@@ -14,8 +14,8 @@ use crate::api::channels::{
     PostRequest, ReadRequest, SeatRequest,
 };
 use crate::base::{Error, Result};
-use crate::flows::{self, Site};
 use crate::flows::channels::{self, Act, Arrival, Candidates, Change, Outcome};
+use crate::flows::{self, Site};
 use crate::http::markdown::{Html, mark_mentions};
 use crate::http::pages::Frame;
 use crate::http::pages::channels::seat::{self, Seat};

@@ -9,9 +9,7 @@ use serde::Deserialize;
 use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
-use crate::api::channels::{
-    ChannelQuery, ChannelView, CreateRequest, MemberRequest, MemberView,
-};
+use crate::api::channels::{ChannelQuery, ChannelView, CreateRequest, MemberRequest, MemberView};
 use crate::base::{Error, Result};
 use crate::channels::ChannelType;
 use crate::documents::sources::plain::Plain as Words;

@@ -124,12 +124,12 @@ wb.agent "eve" { about = "Falls", engine = "none" }
     let words = "paula reads your message when it is free. robbo doesn’t receive it now.";
     assert!(page.contains(words) && !page.contains("ch-silent"), "{page}");
     let (_, shown, _) = bench.cli(&["channel", "show", &slug]);
-    assert!(shown.contains("agent:robbo is stopped. To fix it: start it"), "{shown}");
+    assert!(shown.contains("it is stopped. To fix it: start it"), "{shown}");
     let (code, out, said) = bench.cli(&["msg", "send", &slug, "@robbo are you there?"]);
     assert_eq!((code, out.trim()), (0, format!("{slug} 4").as_str()));
     assert!(said.contains("agent:robbo is stopped, and the message waits"), "{said}");
-    let as_agent = bench.json(&["channel", "show", &slug]);
-    assert_eq!(as_agent["members"][1]["problem"]["what"], "agent:robbo is stopped");
+    let shown = bench.json(&["channel", "show", &slug]);
+    assert_eq!(shown["members"][1]["problem"]["what"], "it is stopped");
     // Both: what to do stands where one writes, and a button does it.
     bench.json(&["agent", "stop", "paula"]);
     crate::agents::wait_state(&bench, "paula", "stopped");

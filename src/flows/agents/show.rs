@@ -137,25 +137,29 @@ pub(in crate::flows) fn problem(
     agent: &Agent,
 ) -> Result<Option<Problem>> {
     let name = &agent.name;
-    let problem =
-        |what: &str, fix: String| Ok(Some(Problem { what: format!("agent:{name} {what}"), fix }));
+    let problem = |what: &str, fix: String| Ok(Some(Problem { what: what.to_owned(), fix }));
     let Some(kind) = config.kinds.get(&kind_of_agent(&agent.declared)) else {
         return problem(
-            "is no longer declared",
+            "it is no longer declared",
             "declare it again in the script, or remove the member".to_owned(),
         );
     };
-    if let Some(found) = trouble::of(agent, last_start(c, agent)?.as_ref(), config)? {
+    // Lists of channels ask this for each seat: a start is read only where it tells something.
+    let start = match (agent.state, agent.doubt()) {
+        (State::Failed | State::Starting, _) | (_, Some(_)) => last_start(c, agent)?,
+        _ => None,
+    };
+    if let Some(found) = trouble::of(agent, start.as_ref(), config)? {
         return Ok(Some(found));
     }
     let start = format!("start it: `wiki-browser agent start {name}`");
     let autostart = kind.agent.as_ref().map_or(Autostart::Never, |it| it.autostart);
     match (agent.state, agent.wanted, agent.reason.as_deref()) {
-        (State::Stopped, Wanted::Stopped, _) => problem("is stopped", start),
-        (State::Stopped, ..) if autostart == Autostart::Never => problem("has ended", start),
-        (State::Failed, ..) => problem("has failed", start),
+        (State::Stopped, Wanted::Stopped, _) => problem("it is stopped", start),
+        (State::Stopped, ..) if autostart == Autostart::Never => problem("it has ended", start),
+        (State::Failed, ..) => problem("it has failed", start),
         (State::Idle | State::Starting, _, Some("daily_cap")) => problem(
-            "has used up a daily cap",
+            "it has used up a daily cap",
             "wait until tomorrow, or raise the cap in the script".to_owned(),
         ),
         _ => Ok(None),

@@ -144,7 +144,7 @@ wb.agent "eve" { about = "Falls", engine = "none" }
     let page = wait_for("eve has fallen twice", || {
         let shown = bench.json(&["channel", "show", &slug]);
         let eve = shown["members"].as_array()?.iter().find(|it| it["handle"] == "eve")?.clone();
-        let jobs = bench.get("/api/jobs?kind=@eve&status=failed").ok();
+        let jobs = bench.get("/api/agent/jobs?kind=@eve&status=failed").ok();
         (eve["problem"]["what"].as_str()?.contains("/bin/false")
             && jobs["items"].as_array()?.len() > 1)
             .then(|| browser.page("/"))

@@ -2,7 +2,9 @@
 // answers stands in the messages themselves, so that conversations do not disturb each other:
 //
 //   check-run<COMMAND>         a call of Bash, then "The final words."
-//   check-steps<[STEP, …]>     one step after the other: {say: TEXT}, {run: COMMAND}, {call: NAME, with: INPUT}
+//   check-steps<[STEP, …]>     one step after the other: {say: TEXT}, {run: COMMAND}, {call: NAME, with: INPUT},
+//                              {hand: TEXT}, which reads the handoff that the message names, or writes one
+//   check-echo<TEXT>           says TEXT and the same again, so that agents go on by themselves; (at) is a @
 //
 // A `say` ends a turn; the steps after it are for what the conversation goes on with.
 
@@ -16,8 +18,17 @@ const textOf = (message) => partsOf(message).map((it) => it.text ?? "").join("\n
 
 /** Returns the last steps that a message holds. */
 function stepsIn(message) {
-  const found = [...textOf(message).matchAll(/check-steps<(\[.*?\])>/gs)].at(-1);
-  return found && JSON.parse(found[1]);
+  const text = textOf(message);
+  const found = [...text.matchAll(/check-steps<(\[.*?\])>|check-echo<([^<>]*)>/gs)].at(-1);
+  if (!found) return undefined;
+  if (found[2] !== undefined) return [{ say: `${found[2].replaceAll("(at)", "@")} ${found[0]}` }];
+  const file = /handoff read (\S+\.md)/.exec(text)?.[1];
+  return JSON.parse(found[1]).map((step) => ("hand" in step ? { run: handing(step.hand, file) } : step));
+}
+
+/** Returns the command of an agent that hands over, or that follows one. */
+function handing(text, file) {
+  return file ? `wb-agent handoff read ${file}` : `printf '${text}' | wb-agent handoff write --summary skills`;
 }
 
 /** Returns the step that follows what the model has said since it was told its steps. */

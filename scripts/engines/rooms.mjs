@@ -3,7 +3,8 @@
 
 import { spawnSync } from "node:child_process";
 
-import { Site, until } from "./site.mjs";
+import { Site, until, WORKSHOPS } from "./site.mjs";
+import { workshop } from "./workshop.mjs";
 
 /** Writes steps for the scripted model. */
 const steps = (...all) => `check-steps<${JSON.stringify(all)}>`;
@@ -20,6 +21,10 @@ export async function endToEnd({ report, program, claude, top, model }) {
     await terminal(report, site);
     await together(report, site);
     await handover(report, site);
+    for (const { engine, agents } of WORKSHOPS) {
+      if (engine === "terminal" && spawnSync("tmux", ["-V"]).error) continue;
+      await workshop(report, site, model, agents);
+    }
     await inboxes(report, site);
     await approvals(report, site);
     await assistant(report, site, model);
@@ -77,7 +82,7 @@ async function terminal(report, site) {
   // No post by verb: it would precede the look at the transcript.
   report.fact("paula: a tool runs, [no-reply] is silent, a post by verb is refused", same(said, [...wanted, "Posted."]), said);
   const turns = (await site.json("agent", "turns", "paula"))?.items ?? [];
-  report.fact("paula: no turn is held or mixed", turns.length > 0 && turns.every((it) => !it.is_held && !it.is_mixed), turns);
+  report.fact("paula: no turn is held or mixed", turns.length > 0 && turns.every((it) => it.state !== "running" && !it.held), turns);
   await site.run("msg", "send", channel, `${"A long line. ".repeat(120)}${steps(say("Long, and read."))}`);
   report.fact("paula: a long message is pasted whole", await site.spoken(channel, "paula", "Long, and read."), await state(site, channel, "paula"));
 }

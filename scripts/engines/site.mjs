@@ -19,6 +19,14 @@ export async function until(look, ms = WAIT_MS) {
   }
 }
 
+/** The agents of a workshop, in each of the two ways to talk to them. */
+export const WORKSHOPS = [
+  { engine: "live", agents: ["live-robbo", "live-paula", "live-con"] },
+  { engine: "terminal", agents: ["term-robbo", "term-paula", "term-con"] },
+];
+
+const declared = (name, engine) => `wb.agent "${name}" { about = "In a workshop", engine = "${engine}", autostart = "on_message" }\n`;
+
 /** Returns the engines and agents that the documentation shows, with this program. */
 function script(claude, env) {
   const text = (it) => JSON.stringify(it);
@@ -55,7 +63,7 @@ wb.engine "chat" {
 }
 wb.agent "robbo" { about = "In a stream", engine = "live", autostart = "on_message", on_server_loss = "keep" }
 wb.agent "paula" { about = "In a terminal", engine = "terminal", autostart = "on_message" }
-wb.inbox "check/once" { about = "Answers", engine = "once", timeout = "5m" }
+${WORKSHOPS.flatMap(({ agents, engine }) => agents.map((name) => declared(name, engine))).join("")}wb.inbox "check/once" { about = "Answers", engine = "once", timeout = "5m" }
 wb.inbox "check/talk" { about = "Answers after two turns", engine = "live", timeout = "5m", after_turn = "2m" }
 wb.inbox "check/asks" { about = "Asks before a tool", engine = "once", timeout = "5m", permission_wait = "1s" }
 wb.assistant {
@@ -143,6 +151,15 @@ export class Site {
   async json(...args) {
     const { code, out } = await this.run(...args, "--json");
     return code === 0 ? JSON.parse(out) : undefined;
+  }
+
+  /** Follows a channel as in a terminal of its own; what it printed is in `out`. */
+  follow(channel) {
+    const child = spawn(this.program, ["channel", "follow", channel], { cwd: this.top, env: this.#environment(), stdio: ["pipe", "pipe", "pipe"] });
+    const chat = { out: "", code: undefined };
+    child.stdout.on("data", (part) => { chat.out += part; });
+    child.once("exit", (code) => { chat.code = code; });
+    return chat;
   }
 
   async agents() {

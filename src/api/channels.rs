@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::api::agents::Problem;
 use crate::base::{ChannelId, MailId, Millis, TurnId};
 
 /// The budget that the agents of a channel share; omitted limits are unlimited.
@@ -167,6 +168,9 @@ pub struct Posted {
     pub sequence: i64,
     /// The message.
     pub message_id: MailId,
+    /// Why agents that it wakes do not receive it now: a sentence for each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub waiting: Vec<String>,
 }
 
 /// The body of `POST /api/channels/{slug}/members/{handle}/seat`.
@@ -280,6 +284,17 @@ pub struct ChannelView {
     pub last: Option<MessageView>,
 }
 
+impl ChannelView {
+    /// Returns its members; of one that has ended, those who were there until then.
+    pub fn present(&self) -> impl Iterator<Item = &MemberView> {
+        let ended_at = self.completed_at;
+        self.members.iter().filter(move |it| {
+            let was_here = ended_at.is_some_and(|end| it.left_at.is_some_and(|at| at >= end));
+            it.standing != "left" || was_here
+        })
+    }
+}
+
 /// Why a channel is paused.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -329,6 +344,15 @@ pub struct MemberView {
     pub standing: String,
     /// When it joined.
     pub joined_at: Millis,
+    /// When it left, or the channel ended.
+    #[serde(default)]
+    pub left_at: Option<Millis>,
+    /// What keeps its agent from receiving messages, and what to do; not for agents.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub problem: Option<Problem>,
+    /// Messages of the channel that its agent may not have received.
+    #[serde(default)]
+    pub unconfirmed: u64,
 }
 
 /// The query of `GET /api/channels/{slug}/messages`.
@@ -467,34 +491,4 @@ pub struct HeardView {
     /// `acknowledged` where only the chair writes. Of recent messages.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub came_to: Option<String>,
-}
-
-/// The form of an export.
-#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "snake_case")]
-pub enum ExportForm {
-    /// One text, decisions first.
-    #[default]
-    Markdown,
-    /// A line of JSON for each message.
-    Jsonl,
-}
-
-/// The query of `GET /api/channels/{slug}/export`.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(deny_unknown_fields)]
-pub struct ExportQuery {
-    /// `markdown` (the default) or `jsonl`.
-    #[serde(default)]
-    pub form: ExportForm,
-}
-
-/// An exported channel.
-#[derive(Clone, Debug, Deserialize, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct ChannelExport {
-    /// The conversation as Markdown.
-    pub markdown: String,
 }

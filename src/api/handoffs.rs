@@ -109,11 +109,11 @@ pub struct HandoffView {
     pub file: String,
     /// Where the file is.
     pub path: String,
-    /// When it was asked for; nothing of a file that nobody asked for.
+    /// When it was asked for; of a file that nobody asked for, the time in its name.
     pub at: Option<Millis>,
     /// What it is about, as its name says.
     pub summary: Option<String>,
-    /// The agent that wrote it.
+    /// The agent that wrote it; `agent-N` if only its number is known.
     pub agent: Option<String>,
     /// Its size in bytes.
     pub bytes: u64,

@@ -8,6 +8,7 @@ pub mod approvals;
 pub mod arrival;
 pub mod backups;
 pub mod changes;
+pub mod channel_export;
 pub mod channels;
 pub mod chat;
 pub mod chat_settings;

@@ -131,6 +131,8 @@ pub struct Member {
     pub by: Actor,
     /// When it joined last.
     pub joined_at: Millis,
+    /// When it left, or the channel ended.
+    pub left_at: Option<Millis>,
     /// The last message before it joined.
     pub joined_seq: i64,
     /// The last message that its agent received.
@@ -171,6 +173,7 @@ impl Member {
             is_chair: row.get("is_chair")?,
             standing: Standing::parse(&status),
             joined_at: row.get("joined_ms")?,
+            left_at: row.get("left_ms")?,
             joined_seq: row.get("joined_seq")?,
             seen_seq: row.get("seen_seq")?,
             read_seq: row.get("read_seq")?,

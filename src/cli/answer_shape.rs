@@ -70,7 +70,8 @@ const RECORDS: [(&str, &str); 9] = [
         "id number slug name type is_type_gone outside_wakes promoted_from about intent status \
          paused{reason since sentence} budget{turns tokens cost_usd} spent{turns tokens cost_usd} \
          created_at completed_at last_sequence last_at members[handle name sort agent state \
-         untold[] works_since is_chair standing joined_at] me unread mentions last*",
+         untold[] works_since is_chair standing joined_at left_at unconfirmed \
+         problem{what fix}] me unread mentions last*",
     ),
     ("person", "id name display_name email role is_external created_at disabled_at"),
     ("link", "url expires_at"),
@@ -116,7 +117,7 @@ impl Shape {
             Command::Approval(command) => of_approval(command)?,
             Command::Agent(command) => of_agent(command)?,
             Command::Channel(command) => of_channel(command)?,
-            Command::Msg(MsgCommand::Send(_)) => "channel sequence message_id",
+            Command::Msg(MsgCommand::Send(_)) => "channel sequence message_id waiting[]",
             Command::Msg(MsgCommand::Held(args)) if args.reads() => {
                 "sequence turn_id agent state decided_by answers text"
             }

@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { blocks, controls, lines, paragraphs } from "./corpus.mjs";
 import { isLive, serve, until } from "./harness.mjs";
-import { hostileSite, live, luaText, marksOf, names, pathOf, paths, summaries, titles } from "./hostile.mjs";
+import { goals, hostileSite, live, luaText, marksOf, names, pathOf, paths, rooms, summaries, titles } from "./hostile.mjs";
 import { again, assertSafe, assertThere, besieged, said, shown } from "./siege.mjs";
 
 const LINES = marksOf(lines);
@@ -66,6 +66,10 @@ function places(ids) {
     ["the jobs", "/jobs?limit=50", { main: ["zqhebrewqz"] }],
     ["the Topics of a document", `/topics?source_path=${encodeURIComponent(pathOf(2))}`, { main: paths[2].marks }],
     ["the proposals of a document", `/proposals?source_path=${encodeURIComponent(pathOf(2))}`, { main: paths[2].marks }],
+    ["a channel", `/channels/${ids.rooms[0]}`, { h1: rooms[0].marks, "#ch-lines": ALL, ".ch-agent": ALL, ".message-head": MEMBERS.slice(0, 5), "#ch-members": MEMBERS.slice(0, 15), "#ch-about": [...goals[0].marks, ...goals[1].marks] }],
+    ["the channels", "/channels", { "#channel-list": rooms.flatMap((it) => it.marks) }],
+    ["an agent", "/agents/robbo", { ".lead": titles[0].marks, "#seat": rooms[0].marks }],
+    ...rooms.slice(1).map(({ marks }, at) => ["a channel", `/channels/${ids.rooms[at + 1]}`, { h1: marks }, at > 0]),
     ...titles.map(({ marks }, at) => ["a Topic", `/topics/${ids.topics[at]}`, { h1: marks, title: marks.slice(0, 1), ".th-context": marks, "#t-messages": ["zqbodyqz"].slice(0, at), ".facts": [MEMBERS[at]] }, at > 0]),
     ...titles.slice(1).map(({ marks }, at) => ["a persona", `/d/guide.md?view=reader-${at + 1}`, { ".facts": marks }, true]),
     ...paths.slice(2).map(({ marks }, at) => ["a path", `/d/${encoded(pathOf(at + 2))}?text=1`, { ".reader-path": marks }, at > 0]),

@@ -188,6 +188,37 @@ test("a seat is given to a fresh agent on the page", async (t) => {
   assert.deepEqual(await findings(page), []);
 });
 
+test("earlier messages are put above the others, and nothing is lost in between", async (t) => {
+  const site = await serve(t, {}, agents);
+  await site.post("/api/channels", { name: "Long" });
+  const say = (from, to) => Array.from({ length: to - from + 1 }, (_, at) => `Line ${from + at}`)
+    .reduce((before, body) => before.then(() => site.post("/api/channels/1/messages", { body })), Promise.resolve());
+  await say(1, 130);
+  const ada = await visitor(t, site);
+  const page = await ada.openLive("/channels/1");
+  const numbers = () => page.locator(".ch-lines > [id^=m]").evaluateAll((all) => all.map((it) => Number(it.id.slice(1))));
+  const from = (first, last) => Array.from({ length: last - first + 1 }, (_, at) => first + at);
+  assert.deepEqual(await numbers(), from(71, 130));
+  // What comes meanwhile moves the page, and leaves no gap above it.
+  await say(131, 133);
+  await page.locator("#m133").waitFor();
+  await page.locator(".ch-earlier a").scrollIntoViewIfNeeded();
+  const place = () => page.locator("#m74").evaluate((it) => it.getBoundingClientRect().top);
+  const before = await place();
+  await page.getByRole("link", { name: "Earlier messages" }).click();
+  await page.locator("#m73").waitFor();
+  assert.deepEqual(await numbers(), from(14, 133));
+  await until("it stays in place", async () => Math.abs((await place()) - before) < 2);
+  await say(134, 136);
+  await page.locator("#m136").waitFor({ state: "attached" });
+  assert.deepEqual(await numbers(), from(14, 136));
+  await page.getByRole("link", { name: "Earlier messages" }).click();
+  await page.locator("#m1").waitFor({ state: "attached" });
+  assert.deepEqual(await numbers(), from(1, 136));
+  assert.equal(await page.getByRole("link", { name: "Earlier messages" }).count(), 0);
+  assert.deepEqual(await findings(page), []);
+});
+
 test("files go with a message by drop and button, on a phone", async (t) => {
   const site = await serve(t, {}, agents);
   await site.post("/api/channels", { name: "Files", message: "First" });

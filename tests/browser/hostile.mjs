@@ -26,6 +26,9 @@ export const pathOf = (at) => `hostile/${paths[at].text}.md`;
 export const renames = packed(lines, 270, { between: "/", of: inPath });
 /** The names of images: one for each attack. */
 export const images = [...lines].map(([mark, text]) => [mark, `img/${inPath(text)}.png`]);
+/** Names of channels, and their goals: as much as each takes. */
+export const rooms = packed(lines, 120);
+export const goals = packed(lines, 900);
 /** Names of people and tokens: one for each attack. */
 export const names = [...lines];
 
@@ -88,6 +91,12 @@ const REWRITES = `cat "$OUT/output"; cat "$OUT/output" >&2
 `;
 const EMPTIES = `echo '# Gone' | "$wb_agent" insert-proposal --topic-id "$topic" --base-sha "$base" --summary "$(cat "$OUT/summary.0")"`;
 const TALKS = `cat "$OUT/stream"; "$wb_agent" finish --result "$OUT/result.json"`;
+/** An agent of a channel: whatever it is told, it answers with every attack. */
+const ANSWERS = `while IFS= read -r line; do
+id=$(printf '%s' "$line" | sed 's/^{"id":"\\([^"]*\\)".*/\\1/')
+printf '{"turn":"ended","id":"%s","text":%s}\\n' "$id" "$(cat "$OUT/answer.json")"
+done
+`;
 const BREAKS = `cat "$OUT/output" >&2; cat "$OUT/paths" | while read -r name; do echo changed >> "$name"; done
 git branch 'zqbranchqz<img/src=x/onerror=alert(1)>'; exit 3`;
 
@@ -112,6 +121,10 @@ export function hostileSite() {
   site.lua += kind("rewrites", "rewrites", 'produces = "proposal", lane = "source_path"')
     + kind("empties", "empties", 'produces = "proposal", lane = "source_path"')
     + kind("waits", "waits", 'lane = "source_path"') + kind("talks", "talks", 'produces = "result"') + kind("breaks", "breaks", 'lane = "topic_id"') + PERSPECTIVE;
+  fs.writeFileSync(path.join(site.agents, "answers.sh"), ANSWERS);
+  site.lua += `wb.engine "answers" { type = "stream", speaks = "lines", command = { "/bin/sh", "${site.agents}/answers.sh" }, env = { OUT = "${site.out}" } }
+wb.agent "robbo" { about = ${luaText(titles[0].text)}, engine = "answers", autostart = "on_message", on_server_loss = "kill" }
+`;
   write(site);
   return site;
 }
@@ -121,6 +134,7 @@ function write(site) {
   const put = (name, text) => fs.writeFileSync(path.join(site.out, name), text);
   put("all.md", ALL);
   put("output", `${paragraphs(lines, controls)}<scr\0ipt>zqnullqz</scr\0ipt>\n`);
+  put("answer.json", JSON.stringify(ALL));
   put("summary.0", summaries[0].text);
   put("summary.1", summaries.at(-1).text);
   put("result.json", JSON.stringify({ text: paragraphs(lines, controls), [lines.get("zqscriptqz")]: "zqresultqz" }));
@@ -215,9 +229,25 @@ export async function live(site) {
   site.write("orphan.md", "# Orphan\n\nThis stays.\n");
   site.git("add", "orphan.md");
   site.git("commit", "-q", "-m", "An orphan");
+  ids.rooms = await channels(site, people);
   await jobs(site, ids, by);
   await until("the search knows it all", async () => (await site.get("/api/search/index")).state === "ready");
   return ids;
+}
+
+/** Makes a channel for each name: everybody is in the first, where they and an agent say everything. */
+async function channels(site, people) {
+  const make = (name, members, at = 0) => site.post("/api/channels", {
+    name, members, about: goals[at].text, intent: goals[(at + 1) % goals.length].text,
+  });
+  const first = await make(rooms[0].text, [{ persona: "robbo" }, ...people.slice(0, 15).map(({ name }) => ({ person: name }))]);
+  const route = `/api/channels/${first.slug}`;
+  for (const { token, mark } of people.slice(0, 5)) await as(site, token, `${route}/messages`, { body: `A word of ${mark}`, to: first.me });
+  await site.post(`${route}/messages`, { body: `${ALL}\n\nDecision: ${lines.get("zqscriptqz")}\n` });
+  await until("the agent has answered", async () => (await site.get(route)).spent.turns > 0);
+  const rest = [];
+  for (const [at, { text }] of rooms.slice(1).entries()) rest.push(await make(text, [], (at + 1) % goals.length));
+  return [first, ...rest].map(({ slug }) => slug);
 }
 
 async function jobs(site, ids, by) {

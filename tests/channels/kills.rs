@@ -244,6 +244,13 @@ fn what_is_killed_in_a_terminal_is_missed_by_its_room_and_asked_again_by_a_perso
             "slow" => {
                 let open = (json!("unconfirmed"), json!("agent_ended"));
                 until("nobody knows of it", || delivery(&bench, &slug, 1) == open);
+                let (_, history, _) = bench.cli(&["msg", "history", &slug]);
+                assert!(
+                    history.contains("unconfirmed: robbo may not have received 1"),
+                    "{history}"
+                );
+                let (_, shown, _) = bench.cli(&["channel", "show", &slug]);
+                assert!(shown.contains("1 unconfirmed: `msg history"), "{shown}");
                 say(&bench, &slug, "second");
                 ("again second", ["slow", "second"])
             }
@@ -366,6 +373,61 @@ fn a_server_killed_while_a_handoff_is_written_goes_on_with_it() {
     let told = said(&bench, &slug);
     assert_eq!(told.iter().filter(|it| it.1 == line).count(), 1, "{told:?}");
     no_gap(&bench, &slug);
+    control(&bench, "robbo-2", "stop").ok();
+    server.stop();
+}
+
+/// An agent that writes its handoff by the path that it was told, once it may.
+const BY_PATH: &str = r#"*'You hand over'*)
+echo held > "$OUT/held"; until [ -e "$OUT/go" ]; do sleep 0.05; done
+path=$(printf '%s' "$line" | sed 's/.*  \(\/[^ ]*\)_SLUG_\(agent-[0-9]*\.md\).*/\1_by-path_\2/')
+printf '## Current work\nMoving.\n' > "$path"; echo "$path" > "$OUT/written";;
+*'handoff read'*)"#;
+
+/// The server, and its agent writes while none runs: not by the verb, but by the path it was told.
+#[test]
+fn a_handoff_that_was_written_by_its_path_is_found_when_the_server_is_back() {
+    let bench = Bench::new();
+    writers(&bench, &["robbo"]);
+    let file = bench.base.join("agents/talker.sh");
+    let script = std::fs::read_to_string(&file).unwrap();
+    let (head, tail) = script.split_once("*'You hand over'*)").unwrap();
+    let (_, tail) = tail.split_once("*'handoff read'*)").unwrap();
+    std::fs::write(&file, format!("{head}{BY_PATH}{tail}")).unwrap();
+    let server = bench.serve();
+    wait_known(&bench, 1);
+    let slug = room(&bench, "Talk", json!([{"agent": "robbo"}]));
+    say(&bench, &slug, "First words");
+    wait_said(&bench, &slug, 2);
+    bench.post("/api/agents/robbo/handover", json!({})).ok();
+    bench.wait_left("held");
+    server.kill();
+    mark(&bench, "go");
+    let written = bench.wait_left("written");
+    assert!(written.trim().ends_with("_by-path_agent-1.md"), "{written}");
+    let server = bench.serve();
+    let done = wait_handover(&bench, "robbo", "seated");
+    let name = std::path::Path::new(written.trim()).file_name().unwrap().to_str().unwrap();
+    assert_eq!(done["file"], name);
+    wait_for("the successor reads it", || bench.left("read").contains("Moving.").then_some(()));
+    // What other programs wrote is listed, too.
+    let folder = bench.data.join("personas/robbo/handoffs");
+    for old in ["20200301T102332Z_foo-bar_342.md", "20200301T102331-00000001.md"] {
+        std::fs::write(folder.join(old), "# Old\n").unwrap();
+    }
+    let listed = bench.json(&["persona", "handoffs", "robbo"])["items"].clone();
+    let of = |at: usize| {
+        let it = &listed[at];
+        (
+            it["summary"].clone(),
+            it["agent"].clone(),
+            it["at"].as_str().map(|it| it[..10].to_owned()),
+        )
+    };
+    assert_eq!((&listed[0]["file"], of(0).1), (&json!(name), json!("robbo")));
+    let day = Some("2020-03-01".to_owned());
+    assert_eq!(of(1), (json!("foo-bar"), json!("agent-342"), day.clone()));
+    assert_eq!(of(2), (Value::Null, json!("robbo"), day));
     control(&bench, "robbo-2", "stop").ok();
     server.stop();
 }

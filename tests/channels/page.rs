@@ -83,4 +83,110 @@ fn finish(bench: &Bench, browser: &Browser, path: &str) {
     let none = bench.json(&["channel", "list", "--status", "complete", "--after", "2"]);
     assert_eq!(none["items"], json!([]));
     wait_said(bench, "workshop-plan-2", number);
+    // Who was there to the end stays a member to whoever reads it.
+    let members = &page[page.find("id=\"ch-members\"").unwrap()..];
+    for name in ["robbo", "paula", "kim"] {
+        assert!(members.contains(name), "{name}: {members}");
+    }
+    let (_, text, _) = bench.cli(&["channel", "show", "2"]);
+    assert!(text.contains("paula") && !text.contains("offline"), "{text}");
+    let (_, text, _) = bench.cli(&["channel", "export", "2"]);
+    assert!(text.contains("Members: ") && text.contains("paula"), "{text}");
+    let (_, text, _) = bench.cli(&["channel", "list", "--status", "complete"]);
+    assert!(text.contains("paula"), "{text}");
+    let (_, _, said) = bench.cli(&["channel", "follow", "2"]);
+    assert!(said.contains("read-only: it has ended") && !said.contains("join"), "{said}");
+}
+
+/// Whoever writes is told who does not receive it, why, and what to do: in the terminal, and on the
+/// page, where a button does it.
+#[test]
+fn an_agent_that_receives_nothing_is_told_with_what_to_do() {
+    let bench = Bench::new();
+    agents(&bench, &["robbo", "paula"]);
+    bench.lua(
+        r#"wb.engine "none" { type = "stream", speaks = "lines", command = { "/bin/false" } }
+wb.agent "eve" { about = "Falls", engine = "none" }
+"#,
+    );
+    let server = bench.serve();
+    wait_known(&bench, 3);
+    let browser = Browser::signed_in(&bench, &server);
+    let slug = room(&bench, "Silent", json!([{"agent": "robbo"}, {"agent": "paula"}]));
+    let path = format!("/channels/{slug}");
+    say(&bench, &slug, "First words");
+    wait_said(&bench, &slug, 3);
+    assert!(!browser.page(&path).contains("ch-trouble"));
+    bench.json(&["agent", "stop", "robbo"]);
+    crate::agents::wait_state(&bench, "robbo", "stopped");
+    // One of two: the other one still listens.
+    let page = browser.page(&path);
+    let words = "paula reads your message when it is free. robbo doesn’t receive it now.";
+    assert!(page.contains(words) && !page.contains("ch-silent"), "{page}");
+    let (_, shown, _) = bench.cli(&["channel", "show", &slug]);
+    assert!(shown.contains("it is stopped. To fix it: start it"), "{shown}");
+    let (code, out, said) = bench.cli(&["msg", "send", &slug, "@robbo are you there?"]);
+    assert_eq!((code, out.trim()), (0, format!("{slug} 4").as_str()));
+    assert!(said.contains("agent:robbo is stopped, and the message waits"), "{said}");
+    let shown = bench.json(&["channel", "show", &slug]);
+    assert_eq!(shown["members"][1]["problem"]["what"], "it is stopped");
+    // Both: what to do stands where one writes, and a button does it.
+    bench.json(&["agent", "stop", "paula"]);
+    crate::agents::wait_state(&bench, "paula", "stopped");
+    let page = browser.page(&path);
+    assert!(page.contains("No agents are listening.") && page.contains("ch-silent"), "{page}");
+    assert!(page.contains("<code>wiki-browser agent start robbo</code>"), "{page}");
+    assert_eq!(browser.submit(&format!("{path}/members/robbo/start"), &[]).status, 303);
+    wait_said(&bench, &slug, 5);
+    assert_eq!(browser.submit(&format!("{path}/members/nobody/start"), &[]).status, 404);
+    // An engine that falls at each start is one failure at home, not one for each start.
+    bench.json(&["channel", "add", &slug, "--agent", "eve"]);
+    let page = wait_for("eve has fallen twice", || {
+        let shown = bench.json(&["channel", "show", &slug]);
+        let eve = shown["members"].as_array()?.iter().find(|it| it["handle"] == "eve")?.clone();
+        let jobs = bench.get("/api/agent/jobs?kind=@eve&status=failed").ok();
+        (eve["problem"]["what"].as_str()?.contains("/bin/false")
+            && jobs["items"].as_array()?.len() > 1)
+            .then(|| browser.page("/"))
+    });
+    let failed = &page[page.find("Failed <span").unwrap()..];
+    let failed = &failed[..failed.find("</section>").unwrap()];
+    assert_eq!(failed.matches("@eve").count(), 2, "a row and its button: {failed}");
+    bench.json(&["agent", "stop", "eve"]);
+    server.stop();
+}
+
+/// What waits in a channel awaits review at home, where the channels come first and can go on.
+#[test]
+fn home_begins_with_channels_and_tells_what_waits_in_them() {
+    let bench = Bench::new();
+    agents(&bench, &["robbo"]);
+    let server = bench.serve();
+    wait_known(&bench, 1);
+    let browser = Browser::signed_in(&bench, &server);
+    let slug = room(&bench, "Bounded", json!([{"agent": "robbo"}]));
+    let home = browser.page("/");
+    assert!(home.contains("Nothing awaits review."), "{home}");
+    bench.json(&["channel", "budget", &slug, "--turns", "1"]);
+    say(&bench, &slug, "First words");
+    wait_for("its budget is used up", || {
+        (bench.json(&["channel", "show", &slug])["paused"]["reason"] == "budget").then_some(())
+    });
+    let home = browser.page("/");
+    assert!(home.contains("is paused: its budget is used up"), "{home}");
+    assert!(!home.contains("Nothing awaits review."), "{home}");
+    let at = |words: &str| home.find(words).unwrap_or_else(|| panic!("{words}: {home}"));
+    assert!(at("id=\"home-channels\"") < at("To review"), "{home}");
+    bench.json(&["channel", "resume", &slug, "--turns", "9"]);
+    let home = browser.page("/");
+    assert!(home.contains(&format!("action=\"/channels/{slug}/pause\"")), "{home}");
+    assert_eq!(browser.submit(&format!("/channels/{slug}/pause"), &[]).status, 303);
+    let home = browser.page("/");
+    assert!(home.contains(&format!("action=\"/channels/{slug}/resume\"")), "{home}");
+    // A chair who leaves names the one who follows.
+    bench.json(&["channel", "resume", &slug]);
+    bench.json(&["channel", "leave", &slug]);
+    let line = "left the channel. robbo is the chair now.";
+    assert!(said(&bench, &slug).iter().any(|it| it.1.contains(line)), "{:?}", said(&bench, &slug));
+    server.stop();
 }

@@ -48,8 +48,11 @@ fn what_is_not_there_or_not_now_is_refused_by_name() {
         assert_eq!(post(&of_member("mute"), json!({})), of(429, "too_fast"), "{handle}");
     }
     // Handoffs.
-    let list = bench.get("/api/personas/a%20b/handoffs");
-    assert_eq!(list.refusal(), (404, "no_persona"));
+    for name in ["a%20b", "zork"] {
+        let list = bench.get(&format!("/api/personas/{name}/handoffs"));
+        assert_eq!(list.refusal(), (404, "no_persona"), "{name}");
+    }
+    assert_eq!(bench.get("/api/personas/con/handoffs").ok()["items"], json!([]));
     let read = bench.post("/api/agents/con/rehydrate", json!({"files": ["none.md"]}));
     assert_eq!(read.refusal(), (404, "no_handoff"));
     let as_con = |call: Call| {

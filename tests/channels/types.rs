@@ -21,6 +21,11 @@ fn a_declared_type_says_what_agents_are_told_and_how_far_they_go() {
     assert_eq!(code, 0, "{out}{err}");
     let (code, out, err) = bench.cli(&["check"]);
     assert_eq!(code, 0, "{out}{err}");
+    let (code, out, err) = bench.cli(&["test"]);
+    assert!(
+        code == 0 && out.contains("incident: what a person writes wakes its agents"),
+        "{out}{err}"
+    );
     bench.json(&["reload"]);
     let members = json!([{"agent": "robbo"}]);
     let body = json!({"name": "Down", "type": "incident", "members": members});

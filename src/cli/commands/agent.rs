@@ -306,7 +306,10 @@ fn turns(desk: &Desk, name: &str, limit: u32) -> Result<()> {
             let took = turn.ended_at.map(|end| when::span(end.0 - turn.started_at.0));
             table.row([
                 turn.id.as_str(),
-                &screen.state(&turn.state),
+                &screen.state(match turn.held.as_deref() {
+                    Some("waiting") => "held",
+                    _ => &turn.state,
+                }),
                 &desk.ago(&json!(turn.started_at)),
                 &took.unwrap_or_default(),
                 &turn.tokens.map(|tokens| tokens.to_string()).unwrap_or_default(),

@@ -91,12 +91,13 @@ fn handoffs(desk: &Desk, name: &str, limit: Option<u32>, detail: bool) -> Result
     let answer = desk.client()?.get(&query(&path, &pairs))?;
     let found: HandoffList = typed(&answer)?;
     desk.screen.answer(&answer, |screen, _| {
-        let mut table = Table::new(&["FILE", "STATE", "BY", "BYTES", "READ BY"]);
+        let mut table = Table::new(&["FILE", "AT", "STATE", "BY", "BYTES", "READ BY"]);
         for it in &found.items {
             let size = if it.is_gone { "gone".to_owned() } else { it.bytes.to_string() };
             let word = |of: &Option<String>| of.clone().unwrap_or_default();
             let (state, agent) = (word(&it.state), word(&it.agent));
-            table.row([it.file.clone(), state, agent, size, it.read_by.join(" ")]);
+            let at = it.at.map(|at| desk.ago(&json!(at))).unwrap_or_default();
+            table.row([it.file.clone(), at, state, agent, size, it.read_by.join(" ")]);
         }
         screen.table(&table, "no handoffs; to request one: `wiki-browser agent handover NAME`")?;
         for it in found.items.iter().filter(|_| detail) {

@@ -47,9 +47,11 @@ pub(super) fn add(desk: &Desk, args: &ChannelTypeArgs) -> Result<()> {
         "{about}. Say what you found out and how, and what is still open. The channel is over when \
          it has come to that; the chair completes it.\n"
     );
+    let agent = loaded.config.kinds.values().find_map(|it| Some(it.agent.as_ref()?.name.as_str()));
     let items = vec![
         Item::File(file.clone().into(), intent),
         Item::Text { path: first, before: Some(before), after },
+        Item::File(format!("tests/channel-{name}.lua").into(), first_test(name, agent)),
     ];
     let next = [
         format!("edit {file}: say what such a channel is to come to"),
@@ -65,4 +67,21 @@ pub(super) fn add(desk: &Desk, args: &ChannelTypeArgs) -> Result<()> {
         is_dry_run: args.dry_run,
     };
     addition.add(desk, &path)
+}
+
+/// Returns the test of a type: a channel of it is made, and an agent of the script is woken there.
+fn first_test(name: &str, agent: Option<&str>) -> String {
+    let (agents, woken) = match agent.map(quoted) {
+        Some(agent) => (format!("agents = {{ {agent} }}, "), format!("{{ {agent} }}")),
+        None => (String::new(), "{}".to_owned()),
+    };
+    let kind = quoted(name);
+    format!(
+        "-- Tests of channel type {kind}: `wiki-browser test` runs them.\n\
+         local t = require \"wb.test\"\n\n\
+         t.test(\"{name}: what a person writes wakes its agents\", function()\n  \
+         local room = t.channel(\"first\", {{ {agents}type = {kind} }})\n  \
+         t.eq(room.slug, \"{name}-first-1\")\n  \
+         t.eq(t.say(room, \"What do we know?\").woken, {woken})\nend)\n"
+    )
 }

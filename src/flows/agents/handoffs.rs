@@ -3,6 +3,8 @@
 //! **Invariant:** an agent reads exactly those that a message has told it to read.
 
 use camino::{Utf8Path, Utf8PathBuf};
+use jiff::civil::DateTime;
+use jiff::tz::TimeZone;
 use rusqlite::Connection;
 use serde_json::Value;
 
@@ -11,14 +13,16 @@ use crate::api::handoffs::{
 };
 use crate::api::mail::Sort;
 use crate::base::{
-    Actor, Address, Context, Error, ErrorKind, MailId, Result, is_segment, truncate_chars,
+    Actor, Address, Context, Error, ErrorKind, MailId, Millis, Result, is_segment, truncate_chars,
 };
 use crate::flows::agents::{control, show};
+use crate::flows::perspectives::personas;
 use crate::flows::{Site, Works};
-use crate::mail::agent::Agent;
+use crate::mail::agent::{self, Agent};
 use crate::mail::{self, NewMessage};
-use crate::people::Caller;
+use crate::people::{Caller, is_persona_name};
 use crate::process::Root;
+use crate::script::kind_of_agent;
 use crate::store::Tx;
 use crate::turns::handoff::{self, Handoff};
 
@@ -129,7 +133,7 @@ pub async fn list(
 ) -> Result<HandoffList> {
     caller.person()?;
     let limit = query.limit.map_or(LISTED_MAX, |it| it as usize).clamp(1, LISTED_MAX);
-    let persona = known(persona)?;
+    let persona = known(site, persona).await?;
     let (data, name) = (site.config.site.data.clone(), persona.clone());
     let is_detailed = query.detail == Some(true);
     let files = blocking(move || {
@@ -174,7 +178,7 @@ pub async fn find(
 ) -> Result<(HandoffView, String)> {
     caller.may_read()?;
     caller.person()?;
-    let (persona, file) = (known(persona)?, file.to_owned());
+    let (persona, file) = (known(site, persona).await?, file.to_owned());
     if !is_name(&file) {
         return Err(no_handoff(&persona, &file));
     }
@@ -200,11 +204,68 @@ fn no_handoff(persona: &str, file: &str) -> Error {
         .hint(format!("`wiki-browser persona handoffs {persona}` lists them"))
 }
 
-fn known(persona: &str) -> Result<String> {
-    match is_segment(persona) {
-        true => Ok(persona.to_owned()),
-        false => Err(Error::not_found("there is no such persona").code("no_persona")),
+/// Returns the name of a persona that has a file, agents or handoffs, or had agents.
+async fn known(site: &Site, persona: &str) -> Result<String> {
+    let none = || Error::not_found("there is no such persona").code("no_persona");
+    if !is_segment(persona) {
+        return Err(none());
     }
+    let works = site.works.now();
+    let place = works.config.site.data.join(folder(persona));
+    let is_declared = works.config.kinds.contains_key(&kind_of_agent(persona));
+    if is_declared || blocking(move || Ok(place.is_dir())).await? {
+        return Ok(persona.to_owned());
+    }
+    let agents = site.store.read(agent::list).await?;
+    if agents.iter().any(|it| persona_of(it) == persona) {
+        return Ok(persona.to_owned());
+    }
+    if !is_persona_name(persona) {
+        return Err(none());
+    }
+    match personas::find(&works.repo, &works.config.folder, persona).await {
+        Err(cause) if cause.kind() == ErrorKind::NotFound => Err(none()),
+        // One that is wrong is there.
+        _ => Ok(persona.to_owned()),
+    }
+}
+
+/// What the name of a file says.
+#[derive(Debug, Default, PartialEq)]
+struct Named {
+    at: Option<Millis>,
+    summary: Option<String>,
+    number: Option<i64>,
+}
+
+impl Named {
+    /// Reads `STAMP_SUMMARY_agent-N.md`, and two forms of other programs: `STAMP_SUMMARY_N.md` and
+    /// `STAMP-N.md`.
+    fn of(file: &str) -> Named {
+        let name = file.trim_end_matches(".md");
+        let Some(place) = name.find(['_', '-']) else { return Named::default() };
+        let Some(at) = moment(&name[..place]) else { return Named::default() };
+        let rest = &name[place + 1..];
+        let with = |summary: Option<&str>, number: &str| {
+            let number: i64 = number.parse().ok()?;
+            Some(Named { at: Some(at), summary: summary.map(str::to_owned), number: Some(number) })
+        };
+        let named = match name.as_bytes()[place] {
+            b'-' => with(None, rest),
+            _ => match rest.rsplit_once("_agent-").or(rest.rsplit_once('_')) {
+                Some((summary, number)) => with(Some(summary), number),
+                None => None,
+            },
+        };
+        named.unwrap_or(Named { at: Some(at), ..Named::default() })
+    }
+}
+
+/// Reads a stamp, with or without its `Z`.
+fn moment(stamp: &str) -> Option<Millis> {
+    let bare = stamp.strip_suffix('Z').unwrap_or(stamp);
+    let time = DateTime::strptime("%Y%m%dT%H%M%S", bare).ok()?;
+    Some(Millis(time.to_zoned(TimeZone::UTC).ok()?.timestamp().as_millisecond()))
 }
 
 fn view(
@@ -213,22 +274,34 @@ fn view(
     file: &str,
     (path, bytes, sections): (String, Option<u64>, Vec<SectionView>),
 ) -> Result<HandoffView> {
-    let parts: Vec<&str> = file.trim_end_matches(".md").splitn(2, '_').collect();
-    let row = handoff::of_stamp(c, persona, parts[0])?;
+    let stamp = file.split('_').next().unwrap_or_default();
+    let row = handoff::of_stamp(c, persona, stamp)?;
     let row: Option<Handoff> = row.filter(|it| it.file.as_deref() == Some(file));
-    let summary = parts.get(1).and_then(|it| it.rsplit_once("_agent-")).map(|it| it.0.to_owned());
+    let named = Named::of(file);
+    let agent = match (&row, named.number) {
+        (Some(row), _) => Some(row.agent.clone()),
+        (None, Some(number)) => Some(author(c, persona, number)?),
+        (None, None) => None,
+    };
     Ok(HandoffView {
         file: file.to_owned(),
         path,
-        at: row.as_ref().map(|it| it.asked_at),
-        summary,
-        agent: row.as_ref().map(|it| it.agent.clone()),
+        at: row.as_ref().map(|it| it.asked_at).or(named.at),
+        summary: named.summary,
+        agent,
         bytes: bytes.unwrap_or_default(),
         is_gone: bytes.is_none(),
         state: row.as_ref().map(|it| it.state.as_str().to_owned()),
         read_by: handoff::readers(c, persona, file)?,
         sections,
     })
+}
+
+/// Returns the agent of a persona with a number; of one that is not here, the number.
+fn author(c: &Connection, persona: &str, number: i64) -> Result<String> {
+    let is_so = |it: &Agent| it.number == number && persona_of(it) == persona;
+    let found = agent::list(c)?.into_iter().find(is_so);
+    Ok(found.map_or_else(|| format!("agent-{number}"), |it| it.name))
 }
 
 /// Returns the headings of a handoff, each with its first line.
@@ -369,6 +442,30 @@ mod tests {
             ["", ".md", "..md", "../a.md", "a/b.md", "a.md.md", "-a.md", "a.txt", "a\0.md", &long]
         {
             assert!(!is_name(name), "{name:?}");
+        }
+    }
+
+    #[test]
+    fn the_name_of_a_file_says_when_it_was_written_by_whom_and_about_what() {
+        let at = Some(Millis(1_772_360_612_000));
+        let named = |summary: Option<&str>, number: Option<i64>| Named {
+            at,
+            summary: summary.map(str::to_owned),
+            number,
+        };
+        for (file, expected) in [
+            (
+                "20260301T102332Z_locking-complete_agent-342.md",
+                named(Some("locking-complete"), Some(342)),
+            ),
+            ("20260301T102332Z_foo-bar_342.md", named(Some("foo-bar"), Some(342))),
+            ("20260301T102332-00000342.md", named(None, Some(342))),
+            ("20260301T102332Z_my_notes.md", named(None, None)),
+            ("20261301T102332Z_a_agent-3.md", Named::default()),
+            ("notes.md", Named::default()),
+            ("my-notes_agent-3.md", Named::default()),
+        ] {
+            assert_eq!(Named::of(file), expected, "{file}");
         }
     }
 

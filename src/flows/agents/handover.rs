@@ -51,6 +51,9 @@ pub async fn handover(
     let by = Actor::Person(caller.may_write()?.id.clone());
     handoffs::check_note(request.note.as_deref())?;
     let (works, asked) = (site.works.now(), name.to_owned());
+    let agent = site.store.read(move |c| show::find(c, &asked)).await?;
+    make_place(&works, persona_of(&agent)).await?;
+    let asked = agent.name;
     let write = site.store.write(move |tx| {
         let c = tx.connection();
         let agent = show::find(c, &asked)?;
@@ -70,7 +73,7 @@ pub async fn handover(
         let persona = persona_of(&agent);
         let stamp = stamp(c, &persona, tx.now())?;
         let note = request.note.as_deref();
-        let text = instruction(&works, note);
+        let text = instruction(&works, &agent, (&stamp, note));
         let message = handoffs::send(tx, &works, (&agent.name, &by), text)?;
         let new = NewHandoff {
             persona: &persona,
@@ -102,14 +105,28 @@ fn stamp(c: &Connection, persona: &str, now: Millis) -> Result<String> {
     }
 }
 
-fn instruction(works: &Works, note: Option<&str>) -> String {
+/// Makes the folder of a persona's handoffs: an agent may write there while no server runs.
+async fn make_place(works: &Works, persona: String) -> Result<()> {
+    let place = works.config.site.data.join(folder(&persona));
+    let make = move || {
+        std::fs::create_dir_all(&place)
+            .context(ErrorKind::Unavailable, || format!("cannot create {place}"))
+    };
+    handoffs::blocking(make).await
+}
+
+fn instruction(works: &Works, agent: &Agent, (stamp, note): (&str, Option<&str>)) -> String {
+    let place = works.config.site.data.join(folder(&persona_of(agent)));
+    let file = place.join(format!("{stamp}_SLUG{}", end_of(agent)));
     let headings: Vec<String> = HEADINGS.iter().map(|it| format!("## {it}")).collect();
     let note = note.map(|it| format!("\nNote of who asks: {it}\n")).unwrap_or_default();
     format!(
         "You hand over. A fresh agent goes on in your place and knows nothing of what you know: \
          write it down, with these headings:\n\n{}\n{note}\nHand it in as standard input of this \
          command, SLUG being two to five words with `-` between them:\n\n  \
-         {} handoff write --summary SLUG\n\nThen end your turn. Nobody reads your last words.",
+         {} handoff write --summary SLUG\n\nIf it cannot reach the site, write this file \
+         yourself, with the same words for SLUG:\n\n  {file}\n\nThen end your turn. Nobody reads \
+         your last words.",
         headings.join("\n"),
         works.wb_agent,
     )
@@ -232,7 +249,9 @@ pub(super) async fn step(site: &Site, works: &Works, name: &str) -> Result<bool>
             let (data, of) = (works.config.site.data.clone(), agent.clone());
             let (persona, stamp) = (last.persona.clone(), last.stamp.clone());
             let find = move || {
-                let is_own = |it: &String| it.starts_with(&stamp) && it.ends_with(&end_of(&of));
+                // By the verb, or by its path: what stands between the two is the summary.
+                let begin = format!("{stamp}_");
+                let is_own = |it: &String| it.starts_with(&begin) && it.ends_with(&end_of(&of));
                 let file = handoffs::names(&data, &persona)?.into_iter().find(is_own);
                 Ok(file.filter(|it| {
                     handoffs::text(&data, &persona, it).is_ok_and(|text| !text.trim().is_empty())
@@ -334,7 +353,7 @@ fn is_lost(c: &Connection, agent: &Agent, last: &Handoff) -> Result<bool> {
 
 /// Asks the next start of an agent to write down what the one before was asked.
 fn ask_again(tx: &Tx<'_>, works: &Works, agent: &Agent, last: &Handoff) -> Result<()> {
-    let text = instruction(works, last.note.as_deref());
+    let text = instruction(works, agent, (&last.stamp, last.note.as_deref()));
     let message = handoffs::send(tx, works, (&agent.name, &last.asked_by), text)?;
     handoff::ask_again(tx, last, &message)
 }

@@ -32,7 +32,7 @@ pub use identity::banner;
 pub(in crate::flows) use identity::{prepare, resolve};
 pub use peek::peek;
 pub(in crate::flows) use probe::answers;
-pub(in crate::flows) use show::{how_it_ended, last_start_of, why_waiting};
+pub(in crate::flows) use show::{how_it_ended, last_start_of, problem, why_waiting};
 pub use show::{list, show};
 pub use supervise::serve;
 pub(in crate::flows) use supervise::{act, keep};

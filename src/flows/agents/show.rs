@@ -14,7 +14,7 @@ use crate::jobs::{self, Job, Outlook, Queue, Status, Viewer};
 use crate::mail::agent::{self, Agent, State, Wanted};
 use crate::mail::{self};
 use crate::people::Caller;
-use crate::script::{Config, kind_of_agent, nearest};
+use crate::script::{Autostart, Config, kind_of_agent, nearest};
 use crate::turns::handoff::{self, Handoff};
 
 /// Returns all agents, by name.
@@ -125,6 +125,45 @@ pub(in crate::flows) fn why_waiting(
             _ => None,
         },
     })
+}
+
+/// Returns what keeps an agent from receiving messages, and what to do about it.
+///
+/// # Errors
+/// As any read.
+pub(in crate::flows) fn problem(
+    c: &Connection,
+    config: &Config,
+    agent: &Agent,
+) -> Result<Option<Problem>> {
+    let name = &agent.name;
+    let problem = |what: &str, fix: String| Ok(Some(Problem { what: what.to_owned(), fix }));
+    let Some(kind) = config.kinds.get(&kind_of_agent(&agent.declared)) else {
+        return problem(
+            "it is no longer declared",
+            "declare it again in the script, or remove the member".to_owned(),
+        );
+    };
+    // Lists of channels ask this for each seat: a start is read only where it tells something.
+    let start = match (agent.state, agent.doubt()) {
+        (State::Failed | State::Starting, _) | (_, Some(_)) => last_start(c, agent)?,
+        _ => None,
+    };
+    if let Some(found) = trouble::of(agent, start.as_ref(), config)? {
+        return Ok(Some(found));
+    }
+    let start = format!("start it: `wiki-browser agent start {name}`");
+    let autostart = kind.agent.as_ref().map_or(Autostart::Never, |it| it.autostart);
+    match (agent.state, agent.wanted, agent.reason.as_deref()) {
+        (State::Stopped, Wanted::Stopped, _) => problem("it is stopped", start),
+        (State::Stopped, ..) if autostart == Autostart::Never => problem("it has ended", start),
+        (State::Failed, ..) => problem("it has failed", start),
+        (State::Idle | State::Starting, _, Some("daily_cap")) => problem(
+            "it has used up a daily cap",
+            "wait until tomorrow, or raise the cap in the script".to_owned(),
+        ),
+        _ => Ok(None),
+    }
 }
 
 /// Returns the root of the last start of an agent, or of the one that has taken its place.

@@ -46,6 +46,10 @@ pub async fn export(site: &Site, caller: &Caller, slug: &str) -> Result<String> 
     }
     let mut text = format!("# {}\n\n", one_line(&channel.name));
     text.push_str(&format!("`{}`, {}. {}\n\n", channel.slug, channel.status, channel.about));
+    let members: Vec<&str> = channel.present().map(|it| it.name.as_str()).collect();
+    if !members.is_empty() {
+        text.push_str(&format!("Members: {}\n\n", one_line(&members.join(", "))));
+    }
     if !outcomes.is_empty() {
         text.push_str("## Outcomes\n\n");
         outcomes.iter().for_each(|it: &Outcome| {

@@ -1,6 +1,7 @@
 //! What a transaction in a channel needs beside the database: what the script says of channels.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use crate::api::channels::Budget;
 use crate::base::{Ids, Result};
@@ -35,6 +36,8 @@ pub struct Ground {
     pub starts: u32,
     /// The digest of the script, for agents that are made.
     pub digest: String,
+    /// The script; none where nothing is declared.
+    pub(super) config: Option<Arc<Config>>,
     /// What a newcomer is told, with `{{name}}`; a text of the program without it.
     primer: Option<String>,
     /// The line at which answers are cut off.
@@ -65,6 +68,7 @@ impl Ground {
             catch_up: declared.catch_up,
             starts: site.starts,
             digest: works.config.digest.clone(),
+            config: Some(works.config.clone()),
             primer: declared.primer.clone(),
             footer: declared.footer.clone(),
         }
@@ -85,6 +89,7 @@ impl Ground {
             catch_up: CATCH_UP,
             starts: 2,
             digest: "digest".to_owned(),
+            config: None,
             primer: None,
             footer: None,
         }

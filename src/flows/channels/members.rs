@@ -225,7 +225,13 @@ pub(super) fn take_out(
         mail::drop_in_room(tx, agent, channel.number, "left")?;
     }
     match channels::leave(tx, channel, member, by)? {
-        true => say(tx, ground, channel, format!("{} left the channel.", member.handle)),
+        true => {
+            let members = channels::members(tx.connection(), channel.number)?;
+            let heir = members.iter().find(|it| member.is_chair && it.is_chair);
+            let chair = heir.map(|it| format!(" {} is the chair now.", it.handle));
+            let line = format!("{} left the channel.{}", member.handle, chair.unwrap_or_default());
+            say(tx, ground, channel, line)
+        }
         false => {
             channels::complete(tx, channel, &Actor::System)?;
             channels::release_all(tx, channel.number)

@@ -34,7 +34,15 @@ pub(super) fn channel(view: ChannelView) -> ChannelView {
 }
 
 fn member(view: MemberView) -> MemberView {
-    MemberView { agent: None, state: None, untold: Vec::new(), works_since: None, ..view }
+    MemberView {
+        agent: None,
+        state: None,
+        untold: Vec::new(),
+        works_since: None,
+        problem: None,
+        unconfirmed: 0,
+        ..view
+    }
 }
 
 /// Returns a message as members from outside see it.

@@ -201,6 +201,5 @@ fn asked(c: &Connection, person: &Person, turn: &Turn) -> Result<Option<String>>
 }
 
 fn part(text: &str) -> String {
-    let (whole, cut) = (text.trim(), truncate_chars(text.trim(), PART_CHARS_MAX));
-    if whole.len() == cut.len() { cut.to_owned() } else { format!("{cut} […]") }
+    truncate_chars(text.trim(), PART_CHARS_MAX)
 }

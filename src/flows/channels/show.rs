@@ -10,6 +10,7 @@ use crate::api::channels::{
 };
 use crate::base::{Actor, Error, MailId, Result};
 use crate::channels::{self, Channel, Member, Sort, Speaks, Spoken, Status};
+use crate::flows::agents;
 use crate::flows::channels::hear::{body, role};
 use crate::flows::channels::{Ground, again, attachments, kind_of, outside, who};
 use crate::flows::{Site, page_limit};
@@ -19,6 +20,8 @@ use crate::turns;
 
 /// Most channels that one page of a list looks at.
 const LISTED_MAX: u32 = 200;
+/// Most unconfirmed messages of a member that are counted.
+const UNSURE_MAX: u32 = 99;
 /// Recent turns that are searched for running ones.
 const TURNS_SEEN: u32 = 50;
 
@@ -174,7 +177,10 @@ pub(super) fn view(
     let newest = turns::newest_of_channel(c, channel.number, TURNS_SEEN)?;
     let mut members = Vec::new();
     for it in channels::members(c, channel.number)? {
-        members.push(member(c, ground, &newest, it)?);
+        let mut shown = member(c, ground, &newest, it)?;
+        // What a program printed is for people.
+        shown.problem = shown.problem.filter(|_| !caller.is_job());
+        members.push(shown);
     }
     let unread = match &own {
         Some(own) => unread(c, &channel, own)?,
@@ -229,7 +235,18 @@ fn member(
     let untold = measures.into_iter().filter(|it| is_untold(it.1)).map(|it| it.0.to_owned());
     let works =
         newest.iter().find(|it| it.state == "running" && Some(&it.agent) == member.agent.as_ref());
+    let problem = match (&agent, &ground.config) {
+        (Some(agent), Some(config)) => agents::problem(c, config, agent)?,
+        _ => None,
+    };
+    let unconfirmed = match &member.agent {
+        Some(name) => mail::unconfirmed_in_room(c, (name, member.channel), UNSURE_MAX)?.len(),
+        None => 0,
+    };
     Ok(MemberView {
+        problem,
+        unconfirmed: unconfirmed as u64,
+        left_at: member.left_at,
         untold: untold.collect(),
         works_since: works.map(|it| it.started_at),
         name: match &member.member {

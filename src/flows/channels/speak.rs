@@ -11,6 +11,7 @@ use tracing::debug;
 use crate::api::channels::{PostRequest, Posted};
 use crate::base::{Actor, Address, Error, ErrorKind, EventKind, Result, fault, from_json};
 use crate::channels::{self, Author, Channel, Member, NewPost, Sort, Spoken, Uploader};
+use crate::flows::agents;
 use crate::flows::channels::{Ground, again, kind_of, members, outside, who};
 use crate::flows::people::refuse_disabled;
 use crate::flows::{Site, kept_answer};
@@ -163,7 +164,21 @@ pub(in crate::flows) fn post_in_room(
         Caller::Person { .. } => by_person(tx, ground, (caller, &channel), &words)?,
         Caller::Job { .. } => by_agent(tx, ground, (caller, &channel), &words)?,
     };
-    Ok(Posted { channel: channel.slug, sequence: spoken.sequence, message_id: spoken.id })
+    let waiting = match caller.is_job() || caller.is_outside() {
+        true => Vec::new(),
+        false => waiting(tx, ground, &spoken)?,
+    };
+    Ok(Posted { channel: channel.slug, sequence: spoken.sequence, message_id: spoken.id, waiting })
+}
+
+/// Says of each agent that a message wakes and that does not receive it now why that is.
+fn waiting(tx: &Tx<'_>, ground: &Ground, spoken: &Spoken) -> Result<Vec<String>> {
+    let (c, Some(config)) = (tx.connection(), &ground.config) else { return Ok(Vec::new()) };
+    let mut found = Vec::new();
+    for heard in mail::heard_in_room(c, &spoken.id)?.iter().filter(|it| it.wakes) {
+        found.extend(agents::why_waiting(c, (config, tx.now()), &heard.agent)?);
+    }
+    Ok(found)
 }
 
 /// Posts a message of the script, which is no member; it wakes agents as a person's does.

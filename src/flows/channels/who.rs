@@ -163,9 +163,11 @@ pub(super) fn member(c: &Connection, caller: &Caller, channel: &Channel) -> Resu
 pub(super) fn require_member(c: &Connection, caller: &Caller, channel: &Channel) -> Result<Member> {
     member(c, caller, channel)?.ok_or_else(|| {
         let message = format!("you are not a member of {}", channel.slug);
-        Error::new(ErrorKind::Forbidden, message)
-            .code("not_a_member")
-            .hint(format!("wiki-browser channel join {}", channel.slug))
+        let error = Error::new(ErrorKind::Forbidden, message).code("not_a_member");
+        match channel.status.is_open() {
+            true => error.hint(format!("wiki-browser channel join {}", channel.slug)),
+            false => error.hint(format!("{} has ended: it can only be read", channel.slug)),
+        }
     })
 }
 

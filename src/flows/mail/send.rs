@@ -79,7 +79,8 @@ fn post(
     let body = text_for_channel(request)?;
     let words = PostRequest { body, ..PostRequest::default() };
     let said = channels::post_in_room(tx, &Ground::of(works), (caller, slug), &words)?;
-    Ok(posted(said.message_id))
+    let waiting = (!said.waiting.is_empty()).then(|| said.waiting.join("; "));
+    Ok(Sent { waiting, ..posted(said.message_id) })
 }
 
 fn kept_sent(kept: Value) -> Result<Sent> {

@@ -264,6 +264,7 @@ pub const ROUTES: &[Route] = &[
     on(Verb::Post, "/channels/{slug}/members/{handle}/mute", Who::Write),
     on(Verb::Post, "/channels/{slug}/members/{handle}/unmute", Who::Write),
     on(Verb::Post, "/channels/{slug}/members/{handle}/seat", Who::Write),
+    on(Verb::Post, "/channels/{slug}/members/{handle}/start", Who::Write),
     on(Verb::Post, "/channels/{slug}/join", Who::Write),
     on(Verb::Post, "/channels/{slug}/leave", Who::Write),
     on(Verb::Post, "/channels/{slug}/members/{handle}/chair", Who::Write),

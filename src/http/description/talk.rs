@@ -3,11 +3,11 @@
 use crate::api::agents::{AgentList, AgentView, Peek, PeekQuery, StartRequest};
 use crate::api::agents::{TurnList, TurnView, TurnsQuery};
 use crate::api::arrival::ArrivalRequest;
+use crate::api::channel_export::{ChannelExport, ExportQuery};
 use crate::api::channels::{
-    AttachmentQuery, AttachmentView, ChairRequest, ChangeRequest, ChannelExport, ChannelList,
-    ChannelQuery, ChannelView, CreateRequest, ExportQuery, HeldAnswer, HeldRequest, History,
-    HistoryQuery, MemberRequest, PostRequest, Posted, ReadRequest, ResumeRequest, SeatRequest,
-    Unread,
+    AttachmentQuery, AttachmentView, ChairRequest, ChangeRequest, ChannelList, ChannelQuery,
+    ChannelView, CreateRequest, HeldAnswer, HeldRequest, History, HistoryQuery, MemberRequest,
+    PostRequest, Posted, ReadRequest, ResumeRequest, SeatRequest, Unread,
 };
 use crate::api::handoffs::{
     HandoffList, HandoffQuery, HandoffText, HandoverRequest, HandoverView, RehydrateRequest,

@@ -9,9 +9,10 @@ use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
 use crate::api::arrival::ArrivalRequest;
+use crate::api::channel_export::{ChannelExport, ExportForm, ExportQuery};
 use crate::api::channels::{
-    AttachmentQuery, ChairRequest, ChannelExport, ChannelQuery, CreateRequest, ExportForm,
-    ExportQuery, HeldRequest, HistoryQuery, PostRequest, ReadRequest, SeatRequest,
+    AttachmentQuery, ChairRequest, ChannelQuery, CreateRequest, HeldRequest, HistoryQuery,
+    PostRequest, ReadRequest, SeatRequest,
 };
 use crate::api::voice::VoiceRequest;
 use crate::base::limit::CHANNEL_ATTACHMENT_BYTES_MAX;

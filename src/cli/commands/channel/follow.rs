@@ -34,7 +34,9 @@ pub(in crate::cli::commands) fn follow(desk: &Desk, channel: &str, last: u32) ->
         absence: Absence::default(),
     };
     desk.screen.note(&format!("#{} ({})", escape::line(&found.name), chat.slug));
-    if !chat.is_member {
+    if found.completed_at.is_some() {
+        desk.screen.note("read-only: it has ended");
+    } else if !chat.is_member {
         let slug = &chat.slug;
         desk.screen.note(&format!("read-only; to write: wiki-browser channel join {slug}"));
     }

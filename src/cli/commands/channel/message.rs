@@ -36,9 +36,15 @@ pub(in crate::cli) fn print(desk: &Desk, message: &MessageView) -> Result<()> {
     screen.put(&format!("{:>3}  {who}  {facts}", message.sequence))?;
     let text = escape::block(message.text.trim_end());
     text.lines().try_for_each(|line| screen.put(&format!("     {line}")))?;
-    message.attachments.iter().try_for_each(|file| {
+    let note = |line: String| screen.put(&screen.paint(Style::Dim, &line));
+    for file in &message.attachments {
         let (number, name) = (file.number, escape::line(&file.name));
-        let line = format!("     [{number}] {name} ({})", size(file.bytes));
-        screen.put(&screen.paint(Style::Dim, &line))
-    })
+        note(format!("     [{number}] {name} ({})", size(file.bytes)))?;
+    }
+    for heard in message.heard.iter().filter(|it| it.state == "unconfirmed") {
+        let (number, agent) = (message.sequence, &heard.agent);
+        let todo = "`msg resend` sends it again, `msg settle` confirms it";
+        note(format!("     unconfirmed: {agent} may not have received {number}; {todo}"))?;
+    }
+    Ok(())
 }

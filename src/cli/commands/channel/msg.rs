@@ -219,6 +219,9 @@ fn send(desk: &Desk, args: SendArgs) -> Result<()> {
         None => client.create(&path, &body)?,
     };
     let posted: Posted = typed(answer.clone())?;
+    for why in &posted.waiting {
+        desk.screen.note(&escape::line(why));
+    }
     desk.screen
         .answer(&answer, |screen, _| screen.put(&format!("{} {}", posted.channel, posted.sequence)))
 }

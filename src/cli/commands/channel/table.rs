@@ -23,12 +23,7 @@ pub(super) fn list(desk: &Desk, args: &ListArgs) -> Result<()> {
     desk.screen.answer(&answer, |screen, _| {
         let mut table = Table::new(&["CHANNEL", "STATE", "NEW", "MEMBERS", "LAST", "NAME"]);
         for it in &found.items {
-            let here: Vec<&str> = it
-                .members
-                .iter()
-                .filter(|member| member.standing != "left")
-                .map(|member| member.handle.as_str())
-                .collect();
+            let here: Vec<&str> = it.present().map(|member| member.handle.as_str()).collect();
             table.row([
                 it.slug.as_str(),
                 &screen.state(state_of(it)),
@@ -84,16 +79,26 @@ pub(super) fn describe(desk: &Desk, found: &ChannelView) -> Result<()> {
         let not_in = format!("without the {} of {}: unknown", untold.join(" and "), it.handle);
         desk.detail("", &not_in)?;
     }
-    for it in found.members.iter().filter(|it| it.standing != "left") {
+    let is_over = found.completed_at.is_some();
+    for it in found.present() {
         let state = match (&it.agent, &it.state) {
             (Some(agent), Some(state)) => format!(" (agent:{agent}, {state})"),
-            _ if it.sort == "agent" => " (offline)".to_owned(),
+            _ if it.sort == "agent" && !is_over => " (offline)".to_owned(),
             _ => String::new(),
         };
         let chair = if it.is_chair { ", chair" } else { "" };
         let muted = if it.standing == "muted" { ", muted" } else { "" };
         let outside = if it.sort == "outside" { ", outside" } else { "" };
         desk.detail("member", &format!("{}{state}{chair}{muted}{outside}", it.handle))?;
+        if let Some(problem) = it.problem.as_ref().filter(|_| !is_over) {
+            let text = format!("{}. To fix it: {}", problem.what, problem.fix);
+            desk.detail("", &escape::line(&text))?;
+        }
+        if it.unconfirmed > 0 {
+            let slug = &found.slug;
+            let text = format!("{} unconfirmed: `msg history {slug}` shows which", it.unconfirmed);
+            desk.detail("", &text)?;
+        }
     }
     Ok(())
 }

@@ -3,6 +3,7 @@
 // who has answered, and not what.
 
 import { attaching } from "./attach.js";
+import { earlier } from "./earlier.js";
 import { bind } from "./keys.js";
 import { refreshIn } from "./live.js";
 import { names } from "./names.js";
@@ -25,6 +26,7 @@ export function start(root) {
   const area = () => root.querySelector("#ch-say textarea");
   const lines = root.querySelector("#ch-lines");
   replying(root, lines, area);
+  earlier(root, lines);
   const down = root.querySelector("#ch-down");
   const last = () => Number(lines.dataset.last);
   let isAtEnd = true;
@@ -104,7 +106,7 @@ function replying(root, lines, area) {
   root.addEventListener("reset", (event) => {
     if (event.target.id === "ch-say") queueMicrotask(() => show(""));
   });
-  const own = () => document.activeElement?.closest("#ch-lines .ch-line");
+  const own = () => document.activeElement?.closest(".ch-lines .ch-line");
   const reply = () => {
     const link = own()?.querySelector("[data-reply]");
     if (link) begin(link.dataset.reply);
@@ -112,7 +114,7 @@ function replying(root, lines, area) {
   };
   bind("r", "Write a message, or reply to the one in focus", reply, { when: area });
   const step = (by) => {
-    const all = [...lines.querySelectorAll(".ch-line")];
+    const all = [...root.querySelectorAll(".ch-lines .ch-line")];
     const at = all.indexOf(own());
     const next = at < 0 ? (by > 0 ? 0 : all.length - 1) : Math.min(Math.max(at + by, 0), all.length - 1);
     all[next]?.querySelector(".message-head a").focus();

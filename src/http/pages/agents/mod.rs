@@ -12,7 +12,7 @@ use warp::reply::Response;
 use crate::api::agents::{AgentView, Peek, PeekQuery, TurnView, TurnsQuery};
 use crate::api::handoffs::{HandoverRequest, HandoverView};
 use crate::api::mail::SendRequest;
-use crate::base::{Error, Millis, Result, is_segment};
+use crate::base::{Error, ErrorKind, Millis, Result, is_segment};
 use crate::flows::jobs::PRIVATE_OUTPUT;
 use crate::flows::{self, Site};
 use crate::http::pages::Frame;
@@ -50,6 +50,8 @@ struct AgentPage {
     turns: Vec<TurnRow>,
     /// The newest handoffs of its persona.
     handoffs: Vec<handoffs::Shown>,
+    /// Whether the reader's conversation with it can become a channel.
+    can_promote: bool,
     /// What was typed, and why it was refused.
     refused: Option<(String, String)>,
 }
@@ -128,20 +130,6 @@ impl Shown {
         Some(words.to_owned())
     }
 
-    /// Returns a text without a full stop as a sentence.
-    fn sentence(text: &str) -> String {
-        let mut letters = text.chars();
-        let first = letters.next().into_iter().flat_map(char::to_uppercase);
-        first.chain(letters).chain(['.']).collect()
-    }
-
-    /// Returns the parts of a sentence, and which of them are to be typed: those between backticks.
-    fn parts(text: &str) -> Vec<(String, bool)> {
-        let sentence = Shown::sentence(text);
-        let parts = sentence.split('`').map(str::to_owned);
-        parts.enumerate().map(|(place, part)| (part, place % 2 == 1)).collect()
-    }
-
     fn is_live(&self) -> bool {
         !["stopped", "failed"].contains(&self.agent.state.as_str())
     }
@@ -173,11 +161,6 @@ impl Shown {
     /// Whether it can be asked to read handoffs.
     fn can_read(&self) -> bool {
         self.agent.heir.is_none() && self.agent.about.is_some()
-    }
-
-    /// Whether a conversation with it can become a channel.
-    fn can_be_promoted(&self, has_messages: bool) -> bool {
-        has_messages && self.agent.heir.is_none() && self.agent.about.is_some()
     }
 
     fn is_busy(&self) -> bool {
@@ -282,15 +265,26 @@ async fn agent_page(
     let query = TurnsQuery { before: None, limit: Some(TURNS) };
     let turns = flows::agents::turns(site, &caller, name, query).await?.items;
     let turns = turns.into_iter().map(|turn| TurnRow { at: turn.started_at, turn }).collect();
+    let can_promote = shown.can_read() && shown.agent.seat.is_none() && frame.may_write;
+    let can_promote = can_promote && has_conversation(site, &caller, name).await?;
     let handoffs = handoffs::newest(site, &caller, &shown.agent.persona).await?;
     let (refused, cause) = match refused {
         None => (None, None),
         Some((typed, cause)) => (Some((typed, cause.message().to_owned())), Some(cause)),
     };
-    let page = AgentPage { frame, shown, peek, messages, turns, handoffs, refused };
+    let page = AgentPage { frame, shown, peek, messages, turns, handoffs, can_promote, refused };
     match cause {
         None => reply::page(&page),
         Some(cause) => reply::refused(&page, &cause),
+    }
+}
+
+/// Returns whether whoever asks has a conversation with an agent that could become a channel.
+async fn has_conversation(site: &Site, caller: &Caller, name: &str) -> Result<bool> {
+    match flows::channels::promotion(site, caller, name).await {
+        Ok(_) => Ok(true),
+        Err(cause) if cause.kind() == ErrorKind::Conflict => Ok(false),
+        Err(cause) => Err(cause),
     }
 }
 

@@ -11,6 +11,7 @@ use crate::flows::approvals::show::ApprovalQuery;
 use crate::flows::proposals::ProposalQuery;
 use crate::flows::{self, Site};
 use crate::http::pages::Frame;
+use crate::http::pages::approvals::InChannel;
 use crate::http::pages::parts::visible::{Name, Plain, Visible};
 use crate::http::pages::parts::{form, labels};
 use crate::http::pages::proposals::list::{self, ProposalRow};
@@ -26,21 +27,6 @@ enum Row {
     Approval(Box<Approval>),
     /// Something in a channel: a held answer, a pause or an escalation.
     InChannel(Box<InChannel>),
-}
-
-struct InChannel {
-    waiting: Decision,
-    since: Millis,
-}
-
-impl InChannel {
-    fn fact(&self) -> &'static str {
-        match &*self.waiting.what {
-            "paused" => "messages wait until someone resumes it",
-            "escalation" => "waits for the chair to read it",
-            _ => "someone may have typed in its terminal",
-        }
-    }
 }
 
 impl Row {
@@ -80,6 +66,17 @@ pub(in crate::http::pages) async fn waiting(site: &Site, caller: &Caller) -> Res
     flows::decisions::approvals(site, caller).await
 }
 
+/// Returns what waits for the caller in channels, oldest first.
+pub(in crate::http::pages) async fn in_channels(
+    site: &Site,
+    caller: &Caller,
+) -> Result<Vec<InChannel>> {
+    let all = flows::decisions::waiting(site, caller).await?;
+    let is_in_channel = |it: &Decision| ["held", "paused", "escalation"].contains(&&*it.what);
+    let found = all.into_iter().filter(is_in_channel);
+    Ok(found.map(|it| InChannel { since: it.since, waiting: it }).collect())
+}
+
 /// Shows everything awaiting a decision; with a query, the proposals that match it.
 async fn decisions(site: Site, call: Call) -> Result<Response> {
     let asked: ProposalQuery = call.query()?;
@@ -103,12 +100,8 @@ async fn decisions(site: Site, call: Call) -> Result<Response> {
     let mut rows: Vec<Row> = proposals.into_iter().map(|it| Row::Proposal(Box::new(it))).collect();
     let waiting = waiting(&site, &caller).await?;
     rows.extend(waiting.into_iter().map(|it| Row::Approval(Box::new(it))));
-    let all = flows::decisions::waiting(&site, &caller).await?;
-    let is_in_channel = |it: &Decision| ["held", "paused", "escalation"].contains(&&*it.what);
-    let found = all.into_iter().filter(is_in_channel);
-    rows.extend(
-        found.map(|it| Row::InChannel(Box::new(InChannel { since: it.since, waiting: it }))),
-    );
+    let found = in_channels(&site, &caller).await?;
+    rows.extend(found.into_iter().map(|it| Row::InChannel(Box::new(it))));
     rows.sort_by_key(|row| row.since().0);
     let paths = rows.iter().filter_map(|row| match row {
         Row::Proposal(row) => Some(row.proposal.source_path.as_str()),

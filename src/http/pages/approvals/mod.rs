@@ -7,10 +7,10 @@ use serde_json::Value;
 use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
-use crate::api::approvals::{Past, Sort, State};
+use crate::api::approvals::{Decision, Past, Sort, State};
 use crate::api::jobs::Status;
 use crate::base::limit::APPROVAL_BODY_BYTES_MAX;
-use crate::base::{ApprovalId, CallId, ChatId, Error, ErrorKind, JobId, Result};
+use crate::base::{ApprovalId, CallId, ChatId, Error, ErrorKind, JobId, Millis, Result};
 use crate::flows::approvals::decide::{Answer, DecideRequest};
 use crate::flows::approvals::show::Shown;
 use crate::flows::{self, Site};
@@ -27,6 +27,22 @@ use crate::people::Caller;
 const FACTS_MAX: usize = 40;
 /// Longest value in that list.
 const FACT_CHARS_MAX: usize = 400;
+
+/// Something that waits in a channel: a held answer, a pause or an escalation.
+pub(in crate::http::pages) struct InChannel {
+    pub(in crate::http::pages) waiting: Decision,
+    pub(in crate::http::pages) since: Millis,
+}
+
+impl InChannel {
+    pub(in crate::http::pages) fn fact(&self) -> &'static str {
+        match &*self.waiting.what {
+            "paused" => "messages wait until someone resumes it",
+            "escalation" => "waits for the chair to read it",
+            _ => "someone may have typed in its terminal",
+        }
+    }
+}
 
 /// Returns what an event of an approval is called.
 fn event_words(event: &Past) -> &'static str {

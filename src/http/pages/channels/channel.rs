@@ -13,11 +13,12 @@ use crate::api::channels::{
     ChannelView, HeardView, HeldRequest, HistoryQuery, MemberRequest, MemberView, MessageView,
     PostRequest, ReadRequest, SeatRequest,
 };
-use crate::base::{Millis, Result};
-use crate::flows::Site;
+use crate::base::{Error, Millis, Result};
 use crate::flows::channels::{self, Act, Arrival, Candidates, Change, Outcome};
+use crate::flows::{self, Site};
 use crate::http::markdown::{Html, mark_mentions};
 use crate::http::pages::Frame;
+use crate::http::pages::channels::seat::{self, Seat};
 use crate::http::pages::channels::{Sent, manage, state};
 use crate::http::pages::parts::visible::{Name, Plain, Visible};
 use crate::http::pages::parts::{form, labels};
@@ -27,6 +28,8 @@ use crate::people::Caller;
 
 /// A message as a form: every byte may be escaped by three.
 const FORM_BYTES_MAX: usize = 3 * 4 * 50_000 + 64 * 1024;
+/// Most messages that are named one by one.
+const MEANWHILE_MAX: usize = 3;
 /// Messages of one page.
 const MESSAGES: u32 = 60;
 
@@ -61,32 +64,6 @@ struct Line {
     held: Option<Html>,
     /// Whether what is new to whoever asks begins with it.
     is_first_new: bool,
-}
-
-/// A member as the page shows it.
-struct Seat {
-    member: MemberView,
-    since: Option<Millis>,
-}
-
-impl Seat {
-    fn state(&self) -> Option<labels::State> {
-        use labels::{State, Tone};
-        if self.member.sort != "agent" {
-            return None;
-        }
-        Some(match (self.since, self.member.state.as_deref()) {
-            (Some(_), _) => State(Tone::Running, "Working"),
-            (None, Some("idle")) => State(Tone::Good, "Listening"),
-            (None, Some("busy")) => State(Tone::Running, "Busy elsewhere"),
-            (None, Some("starting")) => State(Tone::Waiting, "Starting"),
-            (None, Some("blocked")) => State(Tone::Waiting, "Waiting for a person"),
-            (None, Some("unknown")) => State(Tone::Bad, "Unknown"),
-            (None, Some("failed")) => State(Tone::Bad, "Failed"),
-            (None, Some(_)) => State(Tone::Quiet, "Stopped"),
-            (None, None) => State(Tone::Quiet, "Offline"),
-        })
-    }
 }
 
 impl ChannelPage {
@@ -146,7 +123,7 @@ impl ChannelPage {
         let mut names: Vec<&str> = Vec::new();
         for it in self.members.iter().filter(|it| !self.is_me(it)) {
             names.push(&it.member.handle);
-            names.extend(self.other_agent(it));
+            names.extend(it.other_agent());
         }
         names.extend(["all", "chair"]);
         names.extend(self.channel.me.as_deref());
@@ -160,21 +137,32 @@ impl ChannelPage {
 
     /// Says who hears the next message, in a sentence.
     fn listeners(&self) -> String {
-        let is_agent = |it: &&Seat| it.member.agent.is_some() && it.member.standing == "active";
-        let names: Vec<&str> =
-            self.members.iter().filter(is_agent).map(|it| it.member.handle.as_str()).collect();
-        match names.as_slice() {
-            [] => "No agents are listening.".to_owned(),
-            [one] => format!("{one} reads your message when it is free."),
-            [rest @ .., last] => {
-                format!("{} and {last} read your message when they’re ready.", rest.join(", "))
-            }
-        }
+        seat::listeners(&self.members)
     }
 
-    /// Returns the agent in a seat if it is called otherwise than its member.
-    fn other_agent<'s>(&self, it: &'s Seat) -> Option<&'s str> {
-        it.member.agent.as_deref().filter(|agent| *agent != it.member.handle)
+    /// Returns the agents that do not hear the next message, if no agent does.
+    fn silent(&self) -> Vec<&Seat> {
+        seat::silent(&self.members)
+    }
+
+    /// Says which messages came while the answer to another one was written.
+    fn meanwhile(&self, it: &Line) -> Option<String> {
+        let (answers, own) = (it.message.answers?, it.message.sequence);
+        it.message.turn_id.as_ref()?;
+        let between = |it: &&Line| {
+            let at = it.message.sequence;
+            at > answers && at < own && it.message.kind != "system"
+        };
+        let came: Vec<String> =
+            self.lines.iter().filter(between).map(|it| it.message.sequence.to_string()).collect();
+        Some(match came.as_slice() {
+            [] => return None,
+            [one] => format!("while {one} came"),
+            [first, .., last] if came.len() > MEANWHILE_MAX => {
+                format!("while {} came, {first} to {last}", came.len())
+            }
+            [rest @ .., last] => format!("while {} and {last} came", rest.join(", ")),
+        })
     }
 
     fn others(&self) -> impl Iterator<Item = &(String, String)> {
@@ -244,7 +232,8 @@ pub(in crate::http::pages) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
         post("/channels/{slug}/members/{handle}/unmute", site, async |site, call| {
             set(site, call, Change::Unmute).await
         }),
-        post("/channels/{slug}/members/{handle}/seat", site, seat),
+        post("/channels/{slug}/members/{handle}/seat", site, reseat),
+        post("/channels/{slug}/members/{handle}/start", site, start),
         lives(site),
         manage::routes(site),
     ])
@@ -316,9 +305,7 @@ async fn show(site: Site, call: Call) -> Result<Response> {
         }
     };
     let lines = found.into_iter().enumerate().map(line).collect();
-    let here = channel.members.iter().filter(|it| it.standing != "left");
-    let members: Vec<Seat> =
-        here.map(|it| Seat { since: it.works_since, member: it.clone() }).collect();
+    let members: Vec<Seat> = channel.present().map(Seat::of).collect();
     let outcomes = match channel.completed_at {
         Some(_) => channels::outcomes(&site, &caller, &slug).await?,
         None => Vec::new(),
@@ -446,7 +433,24 @@ async fn set(site: Site, mut call: Call, change: Change) -> Result<Response> {
     back(channels::set_member(&site, &call.caller()?, place, change).await, &call)
 }
 
-async fn seat(site: Site, mut call: Call) -> Result<Response> {
+/// Starts the agent in a seat.
+async fn start(site: Site, mut call: Call) -> Result<Response> {
+    call.nothing().await?;
+    let (caller, slug) = (call.caller()?, call.text_param("slug")?);
+    let handle = call.text_param("handle")?;
+    let channel = channels::show(&site, &caller, slug).await?;
+    let member = channel.members.iter().find(|it| it.handle == handle);
+    let started = match member.and_then(|it| it.agent.as_ref()) {
+        Some(agent) => flows::agents::start(&site, &caller, agent, false).await.map(|_| channel),
+        None => {
+            let message = format!("no agent has the seat of {}", handle.escape_debug());
+            Err(Error::not_found(message).code("no_member"))
+        }
+    };
+    back(started, &call)
+}
+
+async fn reseat(site: Site, mut call: Call) -> Result<Response> {
     let sent: Vec<(String, String)> = call.form(FORM_BYTES_MAX).await?;
     let request = SeatRequest { agent: form::optional(Sent(sent).field("agent")) };
     let place = (call.text_param("slug")?, call.text_param("handle")?);

@@ -2,13 +2,14 @@
 
 pub(in crate::http::pages) mod channel;
 mod manage;
+pub(in crate::http::pages) mod seat;
 
 use askama::Template;
 use serde::Deserialize;
 use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
-use crate::api::channels::{ChannelQuery, ChannelView, CreateRequest, MemberRequest};
+use crate::api::channels::{ChannelQuery, ChannelView, CreateRequest, MemberRequest, MemberView};
 use crate::base::{Error, Millis, Result};
 use crate::channels::ChannelType;
 use crate::documents::sources::plain::Plain as Words;
@@ -42,9 +43,26 @@ pub(in crate::http::pages) struct Row {
 }
 
 impl Row {
+    /// Returns its members, and what those of them do that are agents and not just listening.
     pub(in crate::http::pages) fn members(&self) -> String {
-        let here = self.channel.members.iter().filter(|it| it.standing != "left");
-        here.map(|it| it.name.as_str()).collect::<Vec<_>>().join(", ")
+        let one = |it: &MemberView| match seat::state(it) {
+            Some(state) if state.1 != "Listening" => {
+                format!("{} ({})", it.name, state.1.to_lowercase())
+            }
+            _ => it.name.clone(),
+        };
+        self.channel.present().map(one).collect::<Vec<_>>().join(", ")
+    }
+
+    /// Returns the verb and the name of the button by which its members pause it or let it go on;
+    /// a used-up budget needs a form.
+    pub(in crate::http::pages) fn control(&self) -> Option<(&'static str, &'static str)> {
+        match &self.channel.paused {
+            Some(paused) if paused.reason == "budget" => None,
+            Some(_) => Some(("resume", "Resume")),
+            None if self.channel.status == "active" => Some(("pause", "Pause")),
+            None => None,
+        }
     }
 
     pub(in crate::http::pages) fn preview(&self) -> String {

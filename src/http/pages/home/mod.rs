@@ -1,6 +1,6 @@
 //! The home page: what awaits a person, and the first steps on a new site.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use askama::Template;
 use warp::filters::BoxedFilter;
@@ -14,6 +14,7 @@ use crate::flows::jobs::JobQuery;
 use crate::flows::proposals::ProposalQuery;
 use crate::flows::topics::TopicQuery;
 use crate::flows::{self, Site};
+use crate::http::pages::approvals::InChannel;
 use crate::http::pages::channels::Row as ChannelRow;
 use crate::http::pages::jobs::JobRow;
 use crate::http::pages::parts::job::Job;
@@ -40,6 +41,8 @@ struct HomePage {
     has_more_proposals: bool,
     /// Open requests of agents.
     approvals: Vec<Approval>,
+    /// What waits for the reader in channels.
+    in_channels: Vec<InChannel>,
     active: Vec<JobRow>,
     /// Whether there has ever been a job.
     has_worked: bool,
@@ -57,6 +60,11 @@ struct HomePage {
 }
 
 impl HomePage {
+    /// Returns how much awaits the reader.
+    fn to_review(&self) -> usize {
+        self.proposals.len() + self.approvals.len() + self.in_channels.len()
+    }
+
     /// Whether nothing has happened here yet.
     fn is_new(&self) -> bool {
         !self.has_worked
@@ -79,6 +87,8 @@ async fn home(site: Site, call: Call) -> Result<Response> {
     let has_more_proposals = open.next.is_some();
     let mut waiting = approvals::list::waiting(&site, &caller).await?;
     waiting.truncate(ROWS as usize);
+    let mut in_channels = approvals::list::in_channels(&site, &caller).await?;
+    in_channels.truncate(ROWS as usize);
     let topics = TopicQuery { status: Some("open".to_owned()), limit, ..Default::default() };
     let topics = flows::topics::list(&site, &caller, topics).await?;
     let mut active = Vec::new();
@@ -115,6 +125,7 @@ async fn home(site: Site, call: Call) -> Result<Response> {
         proposals: list::rows(&site, open.items).await?,
         has_more_proposals,
         approvals: waiting,
+        in_channels,
         active: jobs::rows(active, now),
         has_worked,
         failed: jobs::rows(failed, now),
@@ -144,7 +155,7 @@ async fn recent(
 }
 
 /// Returns recent failures that nobody has retried or dismissed and whose Topic no later job has
-/// settled.
+/// settled; of a long-running agent the newest one.
 async fn failed(site: &Site, caller: &Caller, newest: Vec<Job>, now: Millis) -> Result<Vec<Job>> {
     let repeated: Vec<JobId> = newest.iter().filter_map(|it| it.retry_of.clone()).collect();
     let succeeded = newest.iter().filter(|it| it.status == Status::Succeeded);
@@ -159,9 +170,12 @@ async fn failed(site: &Site, caller: &Caller, newest: Vec<Job>, now: Millis) -> 
         it.has_failed() && is_late(it) && !repeated.contains(&it.id) && !is_overtaken(it)
     });
     let mut failed: Vec<Job> = failed.collect();
+    // An agent that is started again and again fails once: its newest start tells how.
+    let mut agents = HashSet::new();
+    failed.retain(|it| !it.is_start_of_agent() || agents.insert(it.kind.clone()));
     let asked = failed.iter().map(|job| (job.id.clone(), job.topic_id.clone())).collect();
     let settled = flows::jobs::failure::settled(site, caller, asked).await?;
-    failed.retain(|job| !settled.iter().any(|it| *it == job.id));
+    failed.retain(|job| !settled.contains(&job.id));
     failed.truncate(ROWS as usize);
     Ok(failed)
 }

@@ -124,6 +124,7 @@ impl Row {
             Sort::Message => "Message",
             Sort::Reply => "Reply",
             Sort::Failure => "No reply",
+            Sort::Notice if self.message.category.as_deref() == Some("handoff") => "Handover",
             Sort::Notice => "Decision",
         }
     }

@@ -362,6 +362,20 @@ pub(in crate::http::pages) fn job_hint(job: &Job) -> Option<Sentence> {
     Some(Sentence(sentence))
 }
 
+/// Returns a text without a full stop as a sentence.
+pub(in crate::http::pages) fn full_sentence(text: &str) -> String {
+    let mut letters = text.chars();
+    let first = letters.next().into_iter().flat_map(char::to_uppercase);
+    first.chain(letters).chain(['.']).collect()
+}
+
+/// Returns the parts of a sentence, and which of them are to be typed: those between backticks.
+pub(in crate::http::pages) fn sentence_parts(text: &str) -> Vec<(String, bool)> {
+    let sentence = full_sentence(text);
+    let parts = sentence.split('`').map(str::to_owned);
+    parts.enumerate().map(|(place, part)| (part, place % 2 == 1)).collect()
+}
+
 /// Returns a number with its digits in groups of three.
 pub(in crate::http::pages) fn grouped(number: i64) -> String {
     let digits = number.unsigned_abs().to_string();

@@ -76,7 +76,7 @@ fn judge(job: &Job, said: &Sum) -> End {
         (_, Some(Reason::WallTimeout)) => {
             end(Ended::Timeout, "timeout", "the answer took too long")
         }
-        (Status::TimedOut, _) => end(Ended::Timeout, "stalled", "the program fell silent"),
+        (Status::TimedOut, _) => end(Ended::Timeout, "stalled", "the model fell silent"),
         (_, Some(Reason::ServerRestarted)) => {
             end(Ended::Interrupted, "interrupted", "the server was restarted")
         }

@@ -44,7 +44,8 @@ impl Writer<'_> {
                 continue;
             };
             push_text(&mut self.html, &text[from..range.start]);
-            self.html.push_str(&format!("<a href=\"{address}\" {OUTSIDE}>"));
+            let host = self.links.host_of(&address);
+            self.html.push_str(&format!("<a href=\"{address}\" {OUTSIDE}{host}>"));
             push_text(&mut self.html, &text[range.clone()]);
             self.html.push_str("</a>");
             from = range.end;
@@ -110,7 +111,10 @@ impl Writer<'_> {
         match self.links.target(address) {
             _ if self.links_open > 0 => ("<span".to_owned(), "</span>"),
             Some(Target::Here(address)) => (format!("<a href=\"{address}\""), "</a>"),
-            Some(Target::Outside(address)) => (format!("<a href=\"{address}\" {OUTSIDE}"), "</a>"),
+            Some(Target::Outside(address)) => {
+                let host = self.links.host_of(&address);
+                (format!("<a href=\"{address}\" {OUTSIDE}{host}"), "</a>")
+            }
             None => ("<span class=\"md-nowhere\"".to_owned(), "</span>"),
         }
     }

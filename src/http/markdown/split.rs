@@ -40,7 +40,7 @@ pub(in crate::http) fn blocks_of(text: &str) -> Vec<Html> {
 /// Each block is rendered alone, so references to other blocks stay text, and a block does not know
 /// which ids others have.
 fn one(text: &str) -> Html {
-    render(text, &Links::of_folder("").without_ids()).html
+    render(text, &Links::of_folder("").without_ids().with_hosts()).html
 }
 
 /// An answer that is being written.
@@ -108,5 +108,11 @@ mod tests {
         let html: String = blocks_of(TEXT).iter().map(ToString::to_string).collect();
         assert!(!html.contains("<script") && !html.contains("javascript:"), "{html}");
         assert!(!html.contains("<img"), "{html}");
+        // Where a link leads is shown, whatever its words say.
+        let html = blocks_of("[good.test](http://good.test@evil.test/x) http://c.test/")
+            .iter()
+            .map(ToString::to_string)
+            .collect::<String>();
+        assert!(html.contains("data-to=\"evil.test\"") && html.contains("data-to=\"c.test\""));
     }
 }

@@ -22,6 +22,7 @@ mod settings;
 mod siege;
 mod signed_in;
 mod swapped;
+mod terminal;
 mod tools;
 mod tree;
 mod vault_files;

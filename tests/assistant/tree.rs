@@ -74,13 +74,16 @@ fn a_very_long_conversation_is_read_page_by_page() {
     let session = first[0]["session_id"].as_str().unwrap().to_owned();
     let head = first.last().unwrap()["message_id"].as_str().unwrap().to_owned();
     server.stop();
-    bench.sql(&format!(
+    let database = rusqlite::Connection::open(bench.data.join("wiki.db")).unwrap();
+    let many = format!(
         "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {MESSAGES})
          INSERT INTO chat_messages (id, session_id, parent_id, role, state, body, created_ms)
          SELECT printf('018bcfe5-6800-7000-8000-%012d', i), '{session}',
              IIF(i = 1, '{head}', printf('018bcfe5-6800-7000-8000-%012d', i - 1)),
              'user', 'whole', 'number ' || i, 0 FROM n"
-    ));
+    );
+    assert_eq!(database.execute(&many, []).unwrap(), MESSAGES);
+    drop(database);
     let id = |number: usize| format!("018bcfe5-6800-7000-8000-{number:012}");
     let last = id(MESSAGES);
     bench.sql(&format!("UPDATE chat_sessions SET head_id = '{last}' WHERE id = '{session}'"));

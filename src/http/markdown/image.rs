@@ -58,7 +58,7 @@ impl Writer<'_> {
                 self.html.push('>');
             }
             Some(Target::Outside(address)) if self.links_open == 0 => {
-                let host = self.links.host_of(&address);
+                let host = self.links.host_of(&address, false);
                 let start = format!(
                     "<a href=\"{address}\" rel=\"noopener noreferrer nofollow\" \
                      class=\"md-image\"{host}>"

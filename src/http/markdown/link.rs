@@ -57,10 +57,16 @@ impl<'a> Links<'a> {
         Links { has_hosts: true, ..self }
     }
 
-    /// Returns the attribute with the host of an external address, which the style sheet shows.
-    pub(super) fn host_of(&self, address: &str) -> String {
-        match self.has_hosts {
-            true => format!(" data-to=\"{}\"", host(address)),
+    /// Returns the attribute with the host of an external address, which the style sheet shows;
+    /// nothing if the link's words are the address itself, and begin with that host.
+    pub(super) fn host_of(&self, address: &str, is_written: bool) -> String {
+        let host = host(address);
+        let is_plain = || {
+            let rest = address.split_once(':').map_or(address, |(_, rest)| rest);
+            rest.trim_start_matches('/').starts_with(host)
+        };
+        match self.has_hosts && !(is_written && is_plain()) {
+            true => format!(" data-to=\"{host}\""),
             false => String::new(),
         }
     }

@@ -109,10 +109,17 @@ mod tests {
         assert!(!html.contains("<script") && !html.contains("javascript:"), "{html}");
         assert!(!html.contains("<img"), "{html}");
         // Where a link leads is shown, whatever its words say.
-        let html = blocks_of("[good.test](http://good.test@evil.test/x) http://c.test/")
-            .iter()
-            .map(ToString::to_string)
-            .collect::<String>();
-        assert!(html.contains("data-to=\"evil.test\"") && html.contains("data-to=\"c.test\""));
+        for (text, host) in [
+            ("[good.test](http://good.test@evil.test/x)", Some("evil.test")),
+            ("![good.test](http://evil.test/x.png)", Some("evil.test")),
+            ("<http://good.test@evil.test/x>", Some("evil.test")),
+            ("<http://c.test/x>", None),
+            ("so http://c.test/x", None),
+            ("<ada@c.test>", None),
+        ] {
+            let html = blocks_of(text)[0].to_string();
+            let shown = html.split_once("data-to=\"").map(|it| it.1.split_once('"').unwrap().0);
+            assert_eq!(shown, host, "{html}");
+        }
     }
 }

@@ -21,7 +21,7 @@ pub use anthropic::Claude;
 pub use subscribed::OfPerson;
 
 /// Bytes per token, for an estimate.
-const TOKEN_BYTES: u64 = 4;
+pub const TOKEN_BYTES: u64 = 4;
 
 /// A model that the loop of an answer calls.
 #[derive(Clone, Debug)]

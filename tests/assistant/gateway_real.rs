@@ -1,6 +1,6 @@
 //! The real package of the gateway, with a stand-in for the provider behind it. Only where
-//! `WB_PI_AI` names a folder in which it is installed, such as `data/services/pi-gateway/app`; it is
-//! not in this repository, and tests fetch nothing.
+//! `WB_PI_AI` names the folder of an installation, such as `data/services/pi-gateway/app`: tests
+//! fetch nothing.
 
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt as _;
@@ -56,9 +56,9 @@ fn paste(bench: &Bench, code: &str) -> String {
 }
 
 #[test]
-fn the_real_package_signs_in_answers_calls_and_is_started_again() {
+fn the_real_package_signs_in_and_renews_a_sign_in() {
     let bench = Bench::new();
-    let Some((model, server)) = real(&bench) else { return };
+    let Some((_model, server)) = real(&bench) else { return };
     assert_eq!(state(&bench), "no_sign_in");
     assert_eq!(paste(&bench, "http://localhost:1455/auth/callback?code=x&state=other"), "failed");
     assert_eq!(paste(&bench, "revoked"), "failed");
@@ -73,6 +73,20 @@ fn the_real_package_signs_in_answers_calls_and_is_started_again() {
     }
     let tokens = std::fs::read_to_string(bench.base.join("played/tokens")).unwrap();
     assert_eq!(tokens.matches("refresh_token\n").count(), 1, "{tokens}");
+    // A sign-in that was revoked ends the answer.
+    assert_eq!(paste(&bench, "gone"), "done");
+    let items = ask(&bench, json!({"message": "hello"}));
+    assert_eq!(items[items.len() - 2]["code"], "auth_invalid", "{items:#?}");
+    assert!(!bench.base.join("played/others").exists(), "nothing else was asked for");
+    server.stop();
+}
+
+#[test]
+fn the_real_package_makes_steps_and_is_started_again() {
+    let bench = Bench::new();
+    let Some((model, server)) = real(&bench) else { return };
+    assert_eq!(paste(&bench, "x"), "done");
+    let token = token(&bench, "ada");
     // Calls, and what the next step is told of them.
     let steps = json!([
         {"say": ["I write."], "calls": [["write_file", {"path": "a.md", "content": "one"}]]},
@@ -114,10 +128,6 @@ fn the_real_package_signs_in_answers_calls_and_is_started_again() {
     live.until(|it| it["type"] == "done").unwrap();
     let session = live.seen[0]["session_id"].as_str().unwrap();
     assert_eq!(history(&bench, session)["messages"][1]["body"], "half whole");
-    // A sign-in that was revoked ends the answer.
-    assert_eq!(paste(&bench, "gone"), "done");
-    let items = ask(&bench, json!({"message": "hello"}));
-    assert_eq!(items[items.len() - 2]["code"], "auth_invalid", "{items:#?}");
     assert!(!bench.base.join("played/others").exists(), "nothing else was asked for");
     let second = pid(&bench);
     server.stop();

@@ -155,7 +155,7 @@ fn state(ended: Ended) -> State {
 
 /// Returns what an answer had spent when its server died: a model that the server calls reports it
 /// in the stream only. What was written after the last report is estimated.
-pub(in crate::flows) fn spent_left(works: &Works) -> Arc<jobs::Spent> {
+pub(in crate::flows) fn spent_left(works: &Works) -> Arc<jobs::LeftSpent> {
     let works = works.clone();
     Arc::new(move |job| {
         left_by(&works, job).unwrap_or_else(|cause| {

@@ -332,7 +332,8 @@ async function step(body, write, signal) {
       const status = answered?.status >= 400 ? answered.status : Number(/^\d{3}\b/.exec(said)?.[0]);
       const wait = Number(answered?.headers?.["retry-after"]);
       const kind = kindOf(status, said);
-      await write({ type: "error", kind, message: said, wait: wait >= 0 ? wait : null });
+      const usage = event.error?.usage ?? null;
+      await write({ type: "error", kind, message: said, wait: wait >= 0 ? wait : null, usage });
       return;
     }
   }

@@ -347,6 +347,9 @@ pub struct History {
     pub active_run: Option<RunView>,
     /// How the last answer failed, if nothing came after it.
     pub error: Option<RunError>,
+    /// The mode of that answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error_mode: Option<String>,
     /// Whether the message that was asked for with `at` stands in the branch that is shown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub is_in_branch: Option<bool>,

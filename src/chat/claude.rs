@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use crate::base::{Error, ErrorKind, Result, truncate_chars};
+use crate::base::{ErrorKind, Result, truncate_chars};
 use crate::chat::{Item, Line, Use};
 use crate::jobs::Listener;
 
@@ -295,10 +295,6 @@ impl Listener for ClaudeReader {
     fn gap(&mut self) -> Result<bool> {
         self.fault("limit_output", "the program printed more than is kept")?;
         Ok(false)
-    }
-
-    fn broken(&mut self, cause: &Error) {
-        tracing::error!("an answer cannot be written: {}", cause.chain());
     }
 }
 

@@ -54,7 +54,10 @@ pub use run::{
     runs_of, settle as settle_run, typed, unrecorded,
 };
 pub use scribe::{Answer, Scribe};
-pub use search::{FoundChat, forget_words, has_all_words, message_of, search, take_in_chats};
+pub use search::{
+    FoundChat, forget_words, has_all_words, has_gone_words, merge_words, message_of, search,
+    take_in_chats,
+};
 pub use session::{
     Change, NO_SESSION, Session, Spent, begin, change, find as find_session, forget,
     list as list_sessions, note_answer, note_call, note_question, remove,

@@ -133,6 +133,10 @@ pub struct Sum {
     pub texts: BTreeMap<u32, String>,
     /// The last status with an error code.
     pub fault: Option<(String, String)>,
+    /// The last report of tokens and cost.
+    pub usage: Option<Value>,
+    /// Bytes of text after that report.
+    pub unreported: usize,
     /// Bytes of text ever written per step, including withdrawn ones.
     pub(super) told: BTreeMap<u32, usize>,
     /// The number of items of each other type.
@@ -150,7 +154,12 @@ impl Sum {
                 let delta = item["delta"].as_str().unwrap_or_default();
                 self.texts.entry(step).or_default().push_str(delta);
                 *self.told.entry(step).or_default() += delta.len();
+                self.unreported += delta.len();
                 return;
+            }
+            "usage" => {
+                self.usage = Some(item.clone());
+                self.unreported = 0;
             }
             "reset" => drop(self.texts.remove(&step)),
             "status" => {

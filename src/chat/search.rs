@@ -20,6 +20,8 @@ const ROWS_MAX: u32 = 200;
 const BYTES_MAX: usize = 64 * 1024;
 /// Words in more messages than this are not ranked, because bm25 visits all of those.
 const COMMON_ROWS: u32 = 2_000;
+/// Pages of the index that are merged by one transaction.
+const MERGED_PAGES: i64 = 64;
 /// Everything is indexed.
 const ALL: i64 = i64::MAX;
 
@@ -41,6 +43,11 @@ const TAKEN: &str = "
     INSERT INTO search_chat_state (one, after_seq) VALUES (1, :after)
     ON CONFLICT (one) DO UPDATE SET after_seq = :after";
 const CLEAR: &str = "INSERT INTO search_chat_words (search_chat_words) VALUES ('delete-all')";
+const NOTE_GONE: &str = "UPDATE search_chat_state SET has_gone = :gone WHERE one = 1";
+const HAS_GONE: &str = "SELECT has_gone FROM search_chat_state WHERE one = 1";
+// With a negative number, all parts of the index are merged in the end; each call does some pages.
+const MERGE: &str =
+    "INSERT INTO search_chat_words (search_chat_words, rank) VALUES ('merge', :pages)";
 const IS_WHOLE: &str = "SELECT after_seq = :all FROM search_chat_state WHERE one = 1";
 // Only the newest are ranked, so the index is walked from its end.
 const MATCHES: &str = "
@@ -66,6 +73,9 @@ pub(super) const STATEMENTS: &[(&str, &str)] = &[
     ("chat::search_left", LEFT),
     ("chat::search_taken", TAKEN),
     ("chat::search_clear", CLEAR),
+    ("chat::search_note_gone", NOTE_GONE),
+    ("chat::search_has_gone", HAS_GONE),
+    ("chat::search_merge", MERGE),
     ("chat::search_is_whole", IS_WHOLE),
     ("chat::search_matches", MATCHES),
     ("chat::search_is_common", IS_COMMON),
@@ -97,7 +107,35 @@ pub(super) fn rename(tx: &Tx<'_>, session: &ChatId) -> Result<()> {
 /// Removes a conversation from the index, before its messages are deleted.
 pub(super) fn forget(tx: &Tx<'_>, session: &ChatId) -> Result<()> {
     let forgotten = tx.prepare_cached(FORGET)?.execute(named_params! {":session": session});
-    spared(tx, forgotten.map(drop).map_err(Into::into))
+    spared(tx, forgotten.map(drop).map_err(Into::into))?;
+    tx.prepare_cached(NOTE_GONE)?.execute(named_params! {":gone": true})?;
+    tx.ring(search::BELL);
+    Ok(())
+}
+
+/// Returns whether words of deleted messages may still be in the index: the deletion of a row only
+/// marks it there.
+///
+/// # Errors
+/// As any read.
+pub fn has_gone_words(connection: &Connection) -> Result<bool> {
+    let found = connection.prepare_cached(HAS_GONE)?.query_row([], |row| row.get(0));
+    Ok(found.optional()?.unwrap_or(false))
+}
+
+/// Merges a part of the index, which leaves those words out; the last call notes that it is done.
+///
+/// # Errors
+/// As any write; `index_damaged`.
+pub fn merge_words(tx: &Tx<'_>) -> Result<()> {
+    let before = tx.connection().total_changes();
+    tx.prepare_cached(MERGE)?.execute(named_params! {":pages": -MERGED_PAGES})?;
+    // One change is that of the command itself.
+    if tx.connection().total_changes() - before > 1 {
+        return Ok(());
+    }
+    tx.prepare_cached(NOTE_GONE)?.execute(named_params! {":gone": false})?;
+    Ok(())
 }
 
 fn spared(tx: &Tx<'_>, done: Result<()>) -> Result<()> {

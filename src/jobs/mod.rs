@@ -56,7 +56,7 @@ pub use rows::table::{
 pub use rows::usage::{TurnSpent, UsageBy, add_turn, usage};
 pub use rows::viewer::Viewer;
 pub use run::asks::Asking;
-pub use run::dispatch::{Hooks, Prepared, Queue, Quiet, Setup};
+pub use run::dispatch::{Hooks, LeftSpent, Prepared, Queue, Quiet, Setup};
 pub use run::engine::{Engines, KIND_CHANGED, PROMPT_FAILED, ResolvedEngine};
 pub use run::generation::{Generation, Generations};
 pub use run::instance_reply::{Given, InstanceFiles, check_reply, give_verdict, status_file};

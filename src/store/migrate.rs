@@ -240,6 +240,11 @@ pub const MIGRATIONS: &[Migration] = &[
         name: "mute_changes",
         sql: include_str!("../../migrations/054_mute_changes.sql"),
     },
+    Migration {
+        version: 56,
+        name: "chat_search_gone",
+        sql: include_str!("../../migrations/056_chat_search_gone.sql"),
+    },
 ];
 
 /// The first line of a migration that manages its own transaction to rebuild tables: `PRAGMA

@@ -246,6 +246,18 @@ impl Vault {
         Ok(self.root.entry(path.as_path())?.is_some_and(|it| it.kind == EntryKind::Folder))
     }
 
+    /// Returns whether a folder has no names at all, not even hidden ones.
+    ///
+    /// # Errors
+    /// `not_found` with code `file_gone`; `invalid` for anything but a folder.
+    pub fn is_empty(&self, folder: &VaultPath) -> Result<bool> {
+        match self.root.raw_names(folder.as_path(), 1) {
+            Ok(names) => Ok(names.is_empty()),
+            Err(cause) if cause.kind() == ErrorKind::TooLarge => Ok(false),
+            Err(cause) => Err(cause),
+        }
+    }
+
     /// Returns the names in a folder, or in the vault, in order; and how many were left out because
     /// they are hidden, links, devices or invalid.
     ///

@@ -24,6 +24,19 @@ pub struct Found<T> {
     pub items: Vec<T>,
     /// Why there may be more; `None` if complete.
     pub cut: Option<&'static str>,
+    /// What was not looked at.
+    pub skipped: Skipped,
+}
+
+/// How many names and files a search left out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Skipped {
+    /// Hidden names, links, devices and invalid names.
+    pub names: usize,
+    /// Files of more than [`FILE_BYTES_MAX`].
+    pub large: usize,
+    /// Files that are not text, or cannot be read.
+    pub unreadable: usize,
 }
 
 /// A matching line.
@@ -56,8 +69,8 @@ impl Vault {
         })?;
         let matcher: GlobMatcher = glob.compile_matcher();
         let start = folder.map(|it| it.as_path().to_owned());
-        let mut found = Found { items: Vec::new(), cut: None };
-        found.cut = self.walk(start.clone(), |path| {
+        let mut found = Found::new();
+        (found.cut, found.skipped.names) = self.walk(start.clone(), |path| {
             // The pattern is relative to the given folder.
             let shown = start.as_ref().and_then(|it| path.strip_prefix(it).ok());
             if matcher.is_match(shown.unwrap_or(path)) {
@@ -88,15 +101,24 @@ impl Vault {
         }
         let wanted = words.to_lowercase();
         let begun = Instant::now();
-        let mut found = Found { items: Vec::new(), cut: None };
-        found.cut = self.walk(folder.map(|it| it.as_path().to_owned()), |path| {
+        let mut found = Found::new();
+        let start = folder.map(|it| it.as_path().to_owned());
+        (found.cut, found.skipped.names) = self.walk(start, |path| {
             if begun.elapsed() > SEARCH_MAX {
                 return Ok(Some("the search took too long"));
             }
             let Standing::File { bytes, .. } = self.root.standing(path, FILE_BYTES_MAX)? else {
+                let entry = self.root.entry(path)?;
+                match entry.is_some_and(|it| it.bytes > FILE_BYTES_MAX as u64) {
+                    true => found.skipped.large += 1,
+                    false => found.skipped.unreadable += 1,
+                }
                 return Ok(None);
             };
-            let Ok(text) = std::str::from_utf8(&bytes) else { return Ok(None) };
+            let Ok(text) = std::str::from_utf8(&bytes) else {
+                found.skipped.unreadable += 1;
+                return Ok(None);
+            };
             for (number, line) in text.lines().enumerate() {
                 if line.to_lowercase().contains(&wanted) {
                     if found.items.len() == most {
@@ -122,11 +144,12 @@ impl Vault {
         before_ms: i64,
         most: usize,
     ) -> Result<Found<(String, u64, i64)>> {
-        let mut found = Found { items: Vec::new(), cut: None };
+        let mut found = Found::new();
         if !self.is_folder(folder)? {
             return Ok(found);
         }
-        found.cut = self.walk(Some(folder.as_path().to_owned()), |path| {
+        let start = Some(folder.as_path().to_owned());
+        (found.cut, found.skipped.names) = self.walk(start, |path| {
             let Some(entry) = self.root.entry(path)? else { return Ok(None) };
             if entry.modified_ms >= before_ms || entry.kind != EntryKind::File {
                 return Ok(None);
@@ -141,14 +164,16 @@ impl Vault {
     }
 
     /// Visits all files below a folder in order, until the visitor returns a reason to stop.
+    /// Returns that reason, and how many names were left out.
     fn walk(
         &self,
         start: Option<Utf8PathBuf>,
         mut visit: impl FnMut(&camino::Utf8Path) -> Result<Option<&'static str>>,
-    ) -> Result<Option<&'static str>> {
-        let (mut folders, mut files) = (vec![start], 0);
+    ) -> Result<(Option<&'static str>, usize)> {
+        let (mut folders, mut files, mut left_out) = (vec![start], 0, 0);
         while let Some(folder) = folders.pop() {
-            let (listed, _) = list(&self.root, folder.as_deref())?;
+            let (listed, hidden) = list(&self.root, folder.as_deref())?;
+            left_out += hidden;
             let at = |name: &str| match &folder {
                 Some(folder) => folder.join(name),
                 None => Utf8PathBuf::from(name),
@@ -161,15 +186,38 @@ impl Vault {
                 }
                 files += 1;
                 if files > FILES_MAX {
-                    return Ok(Some("there are too many files"));
+                    return Ok((Some("there are too many files"), left_out));
                 }
                 if let Some(why) = visit(&at(&it.name))? {
-                    return Ok(Some(why));
+                    return Ok((Some(why), left_out));
                 }
             }
             folders.extend(below.into_iter().rev());
         }
-        Ok(None)
+        Ok((None, left_out))
+    }
+}
+
+impl<T> Found<T> {
+    fn new() -> Found<T> {
+        Found { items: Vec::new(), cut: None, skipped: Skipped::default() }
+    }
+}
+
+impl Skipped {
+    /// Returns a sentence about what was left out; `None` if nothing was.
+    pub fn sentence(&self) -> Option<String> {
+        let counted = [
+            (self.large, "larger than 1 MiB"),
+            (self.unreadable, "not readable as text"),
+            (self.names, "hidden or a link"),
+        ];
+        let words: Vec<String> = counted
+            .iter()
+            .filter(|(count, _)| *count > 0)
+            .map(|(count, why)| format!("{count} {why}"))
+            .collect();
+        (!words.is_empty()).then(|| format!("Skipped: {}.", words.join(", ")))
     }
 }
 
@@ -199,10 +247,21 @@ mod tests {
         assert_eq!(glob("*", Some(&notes)), "notes/a.md notes/b.txt");
         assert_eq!(vault.glob("[", None, 10).unwrap_err().code_str(), "bad_pattern");
         assert_eq!(vault.glob("**", None, 1).unwrap().cut, Some("there are more"));
+        // The link and the hidden folder.
+        assert_eq!(vault.glob("**", None, 9).unwrap().skipped.names, 2);
         let hits = vault.search("größe", None, 10).unwrap();
         let shown: Vec<String> =
             hits.items.iter().map(|it| format!("{}:{} {}", it.path, it.line, it.text)).collect();
         assert_eq!(shown, ["top.md:1 Größe", "notes/a.md:2 Die GRÖSSE, die größe"]);
+        assert_eq!(hits.skipped, Skipped { names: 2, large: 0, unreadable: 1 });
+        std::fs::write(base.join("huge.txt"), "x".repeat(FILE_BYTES_MAX + 1)).unwrap();
+        let hits = vault.search("xxx", None, 10).unwrap();
+        let said = hits.skipped.sentence().unwrap();
+        assert_eq!(
+            said,
+            "Skipped: 1 larger than 1 MiB, 1 not readable as text, 2 hidden or a link."
+        );
+        assert_eq!((hits.items.len(), Skipped::default().sentence()), (0, None));
         assert_eq!(vault.search(" ", None, 10).unwrap_err().code_str(), "bad_pattern");
     }
 }

@@ -10,6 +10,6 @@ mod open;
 mod path;
 
 pub use files::{DIGEST_OF_NOTHING, FILE_BYTES_MAX, Image, Listed};
-pub use find::{Found, Hit};
+pub use find::{Found, Hit, Skipped};
 pub use open::{Apart, Vault};
 pub use path::VaultPath;

@@ -58,6 +58,16 @@ fn a_second_question_goes_on_with_the_session_of_the_program() {
     ask(&bench, json!({"session_id": session, "parent_id": answer, "message": "again"}));
     let prompt = bench.left("prompt");
     assert!(prompt.contains("<assistant>\nHello **you**\n</assistant>"), "{prompt}");
+    // A session that the program has lost is told again.
+    let next = json!({"session_id": session, "message": "again"});
+    ask(&bench, next.clone());
+    assert!(bench.left("arguments").contains("--resume"));
+    let kept = bench.data.join("people").read_dir_utf8().unwrap().next().unwrap().unwrap();
+    std::fs::remove_dir_all(kept.path().join("claude/projects")).unwrap();
+    ask(&bench, next);
+    assert!(!bench.left("arguments").contains("--resume"));
+    let prompt = bench.left("prompt");
+    assert!(prompt.contains("<assistant>\nHello **you**\n</assistant>"), "{prompt}");
     server.stop();
 }
 

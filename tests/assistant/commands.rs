@@ -103,9 +103,13 @@ fn health_names_what_the_assistant_lacks() {
     for (more, state) in [
         ("tools = {},", "unused"),
         ("vault_of = { ada = \"/nowhere/at/all\" },", "no_vault"),
-        ("vault_of = { ada = \".\" },", "vault_overlap"),
+        ("vault_of = { ada = \"LINK\" },", "vault_overlap"),
     ] {
         let bench = Bench::new();
+        // By its name, it is outside the site.
+        let link = bench.base.join("elsewhere");
+        std::os::unix::fs::symlink(&bench.data, &link).unwrap();
+        let more = &more.replace("LINK", link.as_str());
         let _model = keyed(&bench, more);
         let server = bench.serve();
         let shown = health(&bench);

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Live, ask, assistant, ended, half, history, replay, text_of, token};
+use super::{Live, ask, assistant, both, ended, half, history, replay, text_of, token};
 use crate::support::{Bench, until};
 
 #[test]
@@ -35,6 +35,40 @@ fn g42_a_killed_server_keeps_what_was_said_and_says_the_truth() {
     let shown = history(&bench, &session);
     assert_eq!(shown["messages"][1]["siblings"].as_array().unwrap().len(), 2);
     server.stop();
+}
+
+/// Nothing is shown that could not be read again: a disk that takes no more ends the answer.
+#[test]
+fn g42_what_cannot_be_written_is_not_shown() {
+    let modes: [fn(&Bench); 2] = [
+        |bench| assistant(bench, ""),
+        |bench| {
+            both(bench);
+        },
+    ];
+    for declare in modes {
+        let bench = Bench::new();
+        declare(&bench);
+        let full = bench.base.join("full");
+        let env = [("WB_FAIL_AT", "chat_write"), ("WB_CRASH_WHEN", full.as_str())];
+        let server = bench.serve_with(&env);
+        let (mut live, session, run) = half(&bench, server.address());
+        std::fs::write(&full, "").unwrap();
+        std::fs::write(bench.out.join("go"), "").unwrap();
+        let done = live.until(|it| it["type"] == "done").unwrap();
+        assert_eq!(done["reason"], "error", "{:#?}", live.seen);
+        assert_eq!(live.seen[live.seen.len() - 2]["code"], "internal");
+        assert_eq!(text_of(&live.seen), "half ");
+        assert_eq!(replay(&bench, &run), live.seen);
+        let shown = history(&bench, &session);
+        let message = &shown["messages"][1];
+        assert_eq!((&message["state"], &message["body"]), (&json!("failed"), &json!("half")));
+        // There is room again.
+        std::fs::remove_file(&full).unwrap();
+        let next = ask(&bench, json!({"session_id": session, "message": "again"}));
+        assert_eq!(text_of(&next), "again");
+        server.stop();
+    }
 }
 
 /// At each of these points the server dies; the next one makes the same of it for every reader.

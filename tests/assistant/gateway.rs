@@ -46,7 +46,7 @@ pub(super) fn install(bench: &Bench) {
     std::fs::write(package.join("key"), KEY).unwrap();
 }
 
-fn begin(bench: &Bench) -> (String, Value) {
+pub(super) fn begin(bench: &Bench) -> (String, Value) {
     let login = bench.post("/api/agent/gateway/login", json!({})).ok();
     let id = login["login_id"].as_str().unwrap();
     (format!("/api/agent/gateway/login/{id}"), login)
@@ -68,7 +68,7 @@ pub(super) fn sign_in(bench: &Bench) {
     assert_eq!(paste(bench, "http://localhost:1455/auth/callback?code=x")["state"], "done");
 }
 
-fn state(bench: &Bench) -> String {
+pub(super) fn state(bench: &Bench) -> String {
     let health = bench.get("/api/agent/health").ok();
     health["runtimes"][0]["state"].as_str().unwrap().to_owned()
 }
@@ -180,6 +180,27 @@ fn a_gateway_that_is_killed_is_started_again_and_the_answer_goes_on() {
 }
 
 #[test]
+fn a_sign_in_that_the_gateway_lost_is_begun_again() {
+    let bench = Bench::new();
+    let _model = subscribed(&bench, "");
+    let server = bench.serve();
+    install(&bench);
+    let (at, login) = begin(&bench);
+    assert_eq!(login["state"], "waiting");
+    kill(pid(&bench));
+    let lost = wait_for("the sign-in is lost", || {
+        let shown = bench.get(&at);
+        (shown.status != 200).then_some(shown)
+    });
+    assert!(["no_login", "gateway_down"].contains(&lost.refusal().1), "{lost:?}");
+    assert_ne!(bench.post(&at, json!({"text": "right"})).status, 200);
+    assert_eq!(state(&bench), "no_sign_in");
+    assert_eq!(paste(&bench, "right")["state"], "done");
+    assert_eq!(state(&bench), "ready");
+    server.stop();
+}
+
+#[test]
 fn a_sign_in_is_renewed_once_and_ends_when_it_is_revoked() {
     let bench = Bench::new();
     let model = subscribed(&bench, "");
@@ -236,6 +257,20 @@ fn every_fault_of_a_provider_has_one_ending() {
         assert_eq!((&done["reason"], &error["code"]), (&json!(reason), &json!(code)), "{steps}");
         assert_eq!(model.asked().len() - before, most, "{steps}");
     }
+    // What broke off is charged: the stand-in reports no tokens, so they are estimated.
+    let words = "x".repeat(400);
+    let cut = json!([{"say": [words], "fault": {"error": "overloaded_error"}}]);
+    let items = ask(&bench, json!({"message": format!("script {cut}")}));
+    let job = bench.show(items[0]["run_id"].as_str().unwrap());
+    let count = |name: &str| job["usage"][name].as_u64().unwrap();
+    assert!(count("input_tokens") >= 100 && count("output_tokens") >= 100, "{job}");
+    let session = items[0]["session_id"].as_str().unwrap();
+    let shown = bench.get(&format!("/api/agent/sessions/{session}")).ok();
+    assert_eq!(shown["tokens_out"], job["usage"]["output_tokens"]);
+    // A request that was refused costs nothing.
+    let refused = json!([{"fault": {"status": 400}}]);
+    let items = ask(&bench, json!({"message": format!("script {refused}")}));
+    assert!(items.iter().all(|it| it["type"] != "usage"), "{items:#?}");
     // Who limits one person limits nobody else.
     let steps = json!([{"fault": {"status": 429, "wait": "3600", "times": 1}}]);
     let items = ask(&bench, json!({"message": format!("script {steps}")}));

@@ -396,6 +396,7 @@ fn a_killed_server_keeps_what_the_model_said() {
     let message = &shown["messages"][1];
     assert_eq!((&message["state"], &message["body"]), (&json!("interrupted"), &json!("half")));
     assert_eq!(bench.show(&run)["reason"], "server_restarted");
+    assert_eq!(bench.show(&run)["usage"]["output_tokens"], 1, "what it wrote is estimated");
     ask(&bench, json!({"session_id": session, "message": "again"}));
     server.stop();
 }

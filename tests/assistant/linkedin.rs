@@ -340,6 +340,36 @@ fn walk(folder: &camino::Utf8Path) -> Vec<String> {
     found
 }
 
+/// Seven days before its end, a sign-in is announced; after it, nobody is asked and nothing sent.
+#[test]
+fn a_sign_in_ends_when_it_says() {
+    let bench = Bench::new();
+    let (_model, linkedin) = with_app(&bench);
+    let server = bench.serve_with(&[("WB_LINKEDIN", &linkedin.address)]);
+    connect(&bench);
+    let person = bench.data.join("people").read_dir_utf8().unwrap().next().unwrap().unwrap();
+    let file = person.path().join("linkedin.json");
+    let account: Value = serde_json::from_str(&std::fs::read_to_string(&file).unwrap()).unwrap();
+    let days = |count: i64| jiff::Timestamp::now() + jiff::SignedDuration::from_hours(24 * count);
+    for (left, state, words) in [
+        (8, "connected", "connected as"),
+        (6, "expires_soon", "connect again soon"),
+        (-1, "expired", "connect again"),
+    ] {
+        let mut account = account.clone();
+        account["expires_at"] = json!(format!("{:.3}", days(left)));
+        std::fs::write(&file, account.to_string()).unwrap();
+        let health = bench.get("/api/linkedin/health").ok();
+        assert_eq!(health["state"], state, "{health}");
+        assert!(page(&bench, "/assistant").contains(words), "{state}");
+    }
+    linkedin.asked();
+    let items = call(&bench, &server, ("linkedin_post", json!({"text": "x"})), "approve");
+    assert!(of_type(&items, "confirm_required").is_empty() && linkedin.asked().is_empty());
+    connect(&bench);
+    server.stop();
+}
+
 #[test]
 fn each_refusal_says_what_to_do_and_nothing_is_sent_twice() {
     let bench = Bench::new();

@@ -9,6 +9,7 @@ mod crashes;
 mod endings;
 mod fallback;
 mod gateway;
+mod gateway_real;
 mod keyed;
 mod linkedin;
 mod order;
@@ -21,6 +22,7 @@ mod settings;
 mod siege;
 mod signed_in;
 mod swapped;
+mod terminal;
 mod tools;
 mod tree;
 mod vault_files;
@@ -116,6 +118,24 @@ case $last in
     while read -r _ tool args; do
       number=$((number + 1)); use "toolu_$number" "$tool" "$args"
     done < "$OUT/calls.$$"
+    begin; say 'made'; finish ;;
+  # Calls before it has printed the call, then makes an equal one of the same message.
+  early)
+    mkfifo "$OUT/early"
+    "$CLIENT" mcp assistant < "$OUT/early" > "$OUT/told" & client=$!
+    exec 9> "$OUT/early"
+    call() {
+      printf '{"jsonrpc":"2.0","id":%s,"method":"tools/call","params":{"name":' "$1" >&9
+      printf '"list_directory","arguments":{},"_meta":{"claudecode/toolUseId":"%s"}}}\n' "$2" >&9
+    }
+    call 1 toolu_1
+    until ls -l /proc/$client/fd | grep -q socket: ; do sleep 0.05; done
+    one='{"type":"tool_use","name":"mcp__wb__list_directory","input":{},"id":'
+    printf '{"type":"assistant","session_id":"%s","message":{"id":"m1","content":[' "$session"
+    printf '%s"toolu_1"},%s"toolu_2"}]}}\n' "$one" "$one"
+    call 2 toolu_2
+    until grep -q '"id":2' "$OUT/told"; do sleep 0.05; done
+    exec 9>&-
     begin; say 'made'; finish ;;
   tools)
     printf '{"type":"system","subtype":"init","tools":["Bash"]}\n'

@@ -94,7 +94,21 @@ fn the_sites_key_answers_instead_where_a_sign_in_failed() {
     let items = ask(&bench, json!({"message": "crashed"}));
     let shown = page(&bench, &id(&items[0], "session_id"));
     assert!(shown.contains("Try again") && !shown.contains("Use the API key"), "{shown}");
-    bench.post("/api/agent/config", json!({"mode": null})).ok();
+    // The ways on are those of the mode that failed, whichever is chosen.
+    bench.post("/api/agent/config", json!({"mode": "anthropic_api_key"})).ok();
+    let items = ask(&bench, json!({"message": "not signed in", "mode": "claude_code"}));
+    let session = id(&items[0], "session_id");
+    assert_eq!(history(&bench, &session)["error_mode"], "claude_code");
+    let shown = page(&bench, &session);
+    assert!(shown.contains("Use the API key instead"), "{shown}");
+    assert!(shown.contains("href=\"/claude\">Sign in again"), "{shown}");
+    // Accounts of other modes can be reached, too, in a conversation and in the settings.
+    for target in ["/assistant", "/assistant/settings", &format!("/assistant/{session}")] {
+        let shown = bench.get(target).ok();
+        let shown = shown.as_str().unwrap();
+        assert!(shown.contains("href=\"/claude\">Your sign-in to Claude"), "{target}");
+        assert!(!shown.contains("/subscription"), "{target}");
+    }
     server.stop();
 }
 

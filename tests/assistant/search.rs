@@ -109,11 +109,25 @@ fn what_is_found_follows_the_conversation() {
         let refused = bench.get(&format!("/api/agent/sessions?{query}"));
         assert_eq!(refused.refusal(), (400, code), "{query}");
     }
+    // Words of a deletion are only marked in the index, until it is merged.
+    let database = rusqlite::Connection::open(bench.data.join("wiki.db")).unwrap();
+    let has = |word: &str| {
+        let mut blocks = database.prepare("SELECT block FROM search_chat_words_data").unwrap();
+        let mut blocks = blocks.query([]).unwrap();
+        let mut found = false;
+        while let Some(row) = blocks.next().unwrap() {
+            let block: Vec<u8> = row.get(0).unwrap();
+            found |= block.windows(word.len()).any(|it| it == word.as_bytes());
+        }
+        found
+    };
+    assert!(has("xponential") && has("another"));
     let gone = Call::new("DELETE", &format!("/api/agent/sessions/{session}"));
     bench.send(&gone.token(&bench.operator())).ok();
     assert_eq!(found(&search(&bench, "quarterly")), [] as [&str; 0]);
+    until("no word of it is left in the index", || !has("xponential"));
+    assert!(has("another"));
     server.stop();
-    let database = rusqlite::Connection::open(bench.data.join("wiki.db")).unwrap();
     let count = "SELECT COUNT(*) FROM search_chat_words";
     let rows: i64 = database.query_row(count, [], |row| row.get(0)).unwrap();
     assert_eq!(rows, 2, "the words of a deleted conversation are gone");

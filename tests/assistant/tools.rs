@@ -136,6 +136,20 @@ fn g43_what_a_person_allowed_is_made_once_and_as_it_was_shown() {
     server.stop();
 }
 
+/// A call may come before the line of the program that announces it; equal ones are two.
+#[test]
+fn calls_wait_until_they_are_announced() {
+    let bench = Bench::new();
+    assistant(&bench, "");
+    let server = bench.serve();
+    let items = ask(&bench, json!({"message": "early"}));
+    assert_eq!(items.last().unwrap()["reason"], "ok", "{items:#?}");
+    let results = of_type(&items, "tool_result");
+    assert!(results.len() == 2 && results.iter().all(|it| it["ok"] == true), "{items:#?}");
+    assert_ne!(results[0]["id"], results[1]["id"]);
+    server.stop();
+}
+
 #[test]
 fn a_question_ends_with_its_run_and_with_its_time() {
     let bench = Bench::new();
@@ -149,7 +163,7 @@ fn a_question_ends_with_its_run_and_with_its_time() {
     let (mut live, asked, run) = waiting(&bench, &server, "call list_directory {}");
     bench.post("/api/agent/stop", json!({"run_id": run})).ok();
     live.until(|it| it["type"] == "done").unwrap();
-    assert_eq!(decide(&bench, &asked, "approve", json!({})).refusal(), (409, "approval_decided"));
+    assert_eq!(decide(&bench, &asked, "approve", json!({})).refusal(), (409, "run_ended"));
     let shown = history(&bench, live.seen[0]["session_id"].as_str().unwrap());
     assert_eq!(shown["calls"][0]["state"], "cancelled");
     // A tool that the script does not name is none.
@@ -202,7 +216,7 @@ fn g43_a_question_does_not_outlive_its_server() {
         assert!(!page.as_str().unwrap().contains("Allow once"), "{page}");
         for verb in ["approve", "reject"] {
             let late = decide(&bench, &asked, verb, json!({}));
-            assert_eq!(late.refusal(), (409, "approval_decided"));
+            assert_eq!(late.refusal(), (409, "run_ended"));
         }
         let call = shown["calls"][0]["id"].as_str().unwrap();
         let again = bench.post(&format!("/api/agent/calls/{call}/do"), json!({}));

@@ -63,6 +63,61 @@ fn a_conversation_is_renamed_and_put_away() {
     server.stop();
 }
 
+/// Ten thousand messages: pages of them, the end and the middle, and nothing more at once.
+#[test]
+fn a_very_long_conversation_is_read_page_by_page() {
+    const MESSAGES: usize = 10_000;
+    let bench = Bench::new();
+    assistant(&bench, "");
+    let server = bench.serve();
+    let first = ask(&bench, json!({"message": "hello"}));
+    let session = first[0]["session_id"].as_str().unwrap().to_owned();
+    let head = first.last().unwrap()["message_id"].as_str().unwrap().to_owned();
+    server.stop();
+    let database = rusqlite::Connection::open(bench.data.join("wiki.db")).unwrap();
+    let many = format!(
+        "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {MESSAGES})
+         INSERT INTO chat_messages (id, session_id, parent_id, role, state, body, created_ms)
+         SELECT printf('018bcfe5-6800-7000-8000-%012d', i), '{session}',
+             IIF(i = 1, '{head}', printf('018bcfe5-6800-7000-8000-%012d', i - 1)),
+             'user', 'whole', 'number ' || i, 0 FROM n"
+    );
+    assert_eq!(database.execute(&many, []).unwrap(), MESSAGES);
+    drop(database);
+    let id = |number: usize| format!("018bcfe5-6800-7000-8000-{number:012}");
+    let last = id(MESSAGES);
+    bench.sql(&format!("UPDATE chat_sessions SET head_id = '{last}' WHERE id = '{session}'"));
+    let server = bench.serve();
+    let mut before = String::new();
+    let mut found: Vec<String> = Vec::new();
+    loop {
+        let target = format!("/api/agent/session/history?session_id={session}&limit=200{before}");
+        let page = bench.get(&target).ok();
+        let mut bodies: Vec<String> = bodies(&page).iter().map(|it| (*it).to_owned()).collect();
+        assert!(bodies.len() <= 200);
+        bodies.append(&mut found);
+        found = bodies;
+        match page["next"].as_str() {
+            Some(next) => before = format!("&before={next}"),
+            None => break,
+        }
+    }
+    let wanted = ["hello".to_owned(), "Hello **you**".to_owned()].into_iter();
+    let wanted = wanted.chain((1..=MESSAGES).map(|it| format!("number {it}")));
+    assert_eq!(found, wanted.collect::<Vec<_>>());
+    let page = |query: &str| {
+        let shown = bench.get(&format!("/assistant/{session}{query}")).ok();
+        shown.as_str().unwrap().to_owned()
+    };
+    let shown = page("");
+    assert!(shown.contains("number 10000<") && !shown.contains("number 9900<"), "its end");
+    let shown = page(&format!("?at={}", id(5_000)));
+    assert!(shown.contains("number 5000<") && !shown.contains("number 10000<"), "its middle");
+    let next = ask(&bench, json!({"session_id": session, "message": "again"}));
+    assert_eq!(next.last().unwrap()["reason"], "ok");
+    server.stop();
+}
+
 #[test]
 fn a_long_history_comes_in_pages() {
     let bench = Bench::new();

@@ -49,6 +49,14 @@ async function ask(page, words) {
   await page.getByRole("button", { name: "Send" }).click();
 }
 
+/** Opens the newest conversation on another device of the same person. */
+async function elsewhere(t, site) {
+  const { items } = await site.get("/api/agent/sessions");
+  const other = await visitor(t, site);
+  const device = await other.openLive(`/assistant/${items[0].session_id}`);
+  return { device, close: () => device.close() };
+}
+
 for (const [name, options] of [["desktop", {}], ["phone", { viewport: PHONE, touch: true }]]) {
   test(`a question waits in the conversation, and what was done is taken back: ${name}`, async (t) => {
     const site = await serve(t, {}, assistant);
@@ -73,8 +81,12 @@ for (const [name, options] of [["desktop", {}], ["phone", { viewport: PHONE, tou
     assert.equal(await decisions.locator("#amend").count(), 0);
     await picture(decisions, `assistant-decision-${name}`);
     await decisions.close();
-    await card.getByRole("button", { name: "Allow once" }).click();
+    // The phone's question is answered on another device.
+    const own = { device: page, close: async () => {} };
+    const { device, close } = name === "phone" ? await elsewhere(t, site) : own;
+    await device.locator(".chat-ask").getByRole("button", { name: "Allow once" }).click();
     await page.locator(".chat-call", { hasText: "digest.md was written" }).waitFor();
+    await close();
     await page.locator(".chat-answer:not(.chat-live)", { hasText: "I am done." }).waitFor();
     assert.equal(await page.locator(".chat-ask").count(), 0);
     await picture(page, `assistant-done-${name}`);

@@ -20,6 +20,9 @@ use crate::script::Price;
 pub use anthropic::Claude;
 pub use subscribed::OfPerson;
 
+/// Bytes per token, for an estimate.
+pub const TOKEN_BYTES: u64 = 4;
+
 /// A model that the loop of an answer calls.
 #[derive(Clone, Debug)]
 pub enum Model {
@@ -92,12 +95,11 @@ impl Model {
 }
 
 impl Answering {
-    /// Returns the tokens so far of an answer that broke off. The gateway reports none before the
-    /// end.
+    /// Returns the tokens so far of an answer that broke off, some of them estimated.
     pub fn tokens(&self) -> Tokens {
         match &self.0 {
             Coming::Events(it) => it.tokens(),
-            Coming::Lines(_) => Tokens::default(),
+            Coming::Lines(it) => it.tokens(),
         }
     }
 

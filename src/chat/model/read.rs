@@ -5,14 +5,12 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value};
 
 use crate::base::truncate_chars;
-use crate::chat::model::{Fault, ModelCall, Step, Stop, Tokens, fault};
+use crate::chat::model::{Fault, ModelCall, Step, Stop, TOKEN_BYTES, Tokens, fault};
 
 /// Most blocks of an answer.
 const BLOCKS_MAX: usize = 1_000;
 /// Most bytes of an answer, including thinking and calls.
 const ANSWER_BYTES_MAX: usize = 12 * 1024 * 1024;
-/// Bytes per token of an answer, for an estimate.
-const OUTPUT_TOKEN_BYTES: u64 = 4;
 
 /// The part of an answer that has been read.
 #[derive(Debug, Default)]
@@ -75,7 +73,7 @@ impl Reader {
         let written = self.blocks.values().map(length).sum::<usize>() as u64;
         let output = match self.stop.is_some() {
             true => self.tokens.output,
-            false => self.tokens.output.max(written / OUTPUT_TOKEN_BYTES),
+            false => self.tokens.output.max(written / TOKEN_BYTES),
         };
         Tokens { output, ..self.tokens }
     }

@@ -10,7 +10,9 @@ use tokio::time::Instant;
 use crate::base::{ChatId, PersonId, truncate_chars};
 use crate::chat::gateway::Gateway;
 use crate::chat::model::request::base64;
-use crate::chat::model::{Ask, Block, Fault, ModelCall, Next, Step, Stop, Tokens, Turn, fault};
+use crate::chat::model::{
+    Ask, Block, Fault, ModelCall, Next, Step, Stop, TOKEN_BYTES, Tokens, Turn, fault,
+};
 use crate::outbound::Answer;
 use crate::script::Subscribed;
 
@@ -42,6 +44,14 @@ pub(super) struct Lines {
     ready: VecDeque<Value>,
     idle: Duration,
     grown_at: Instant,
+    /// The length of the request's texts.
+    asked_bytes: usize,
+    /// The length of the answer's text so far.
+    written_bytes: usize,
+    /// Whether the model has begun to answer.
+    has_begun: bool,
+    /// What the provider reported of an answer that failed.
+    reported: Tokens,
 }
 
 impl OfPerson {
@@ -73,6 +83,10 @@ impl OfPerson {
             ready: VecDeque::new(),
             idle,
             grown_at: Instant::now(),
+            asked_bytes: length(ask),
+            written_bytes: 0,
+            has_begun: false,
+            reported: Tokens::default(),
         })
     }
 
@@ -122,13 +136,20 @@ impl Lines {
                 match line["type"].as_str() {
                     Some("text") => {
                         let words = line["text"].as_str().unwrap_or_default();
+                        self.has_begun = true;
+                        self.written_bytes += words.len();
                         if !words.is_empty() {
                             return Ok(Next::Text(words.to_owned()));
                         }
                     }
                     Some("message") => return Ok(Next::Done(Box::new(step(&line)?))),
-                    Some("error") => return Err(refused(&line)),
-                    // Thinking is not shown, and unknown lines are ignored.
+                    Some("error") => {
+                        self.reported = tokens(&line["usage"]);
+                        return Err(refused(&line));
+                    }
+                    // Thinking is not shown.
+                    Some("alive") => self.has_begun = true,
+                    // Unknown lines are ignored.
                     _ => {}
                 }
             }
@@ -140,6 +161,19 @@ impl Lines {
                 None => return Err(Fault::passing("gateway_down", "the gateway broke off")),
             }
         }
+    }
+
+    /// Returns the tokens of an answer that broke off. Most providers report them at the end only,
+    /// so they are estimated from the lengths, once the model has begun.
+    pub(super) fn tokens(&self) -> Tokens {
+        let estimate = |bytes: usize| bytes as u64 / TOKEN_BYTES;
+        let it = self.reported;
+        if !self.has_begun {
+            return it;
+        }
+        let has_input = it.input + it.cache_read + it.cache_write > 0;
+        let input = if has_input { it.input } else { estimate(self.asked_bytes) };
+        Tokens { input, output: it.output.max(estimate(self.written_bytes)), ..it }
     }
 
     fn feed(&mut self, bytes: &[u8]) -> Result<(), Fault> {
@@ -182,14 +216,30 @@ fn step(line: &Value) -> Result<Step, Fault> {
         "length" => Stop::MaxTokens,
         word => Stop::Unknown(truncate_chars(word, 80)),
     };
-    let count = |name: &str| line["usage"][name].as_u64().unwrap_or(0);
-    let tokens = Tokens {
+    Ok(Step { text, native, calls, stop, tokens: tokens(&line["usage"]) })
+}
+
+fn tokens(usage: &Value) -> Tokens {
+    let count = |name: &str| usage[name].as_u64().unwrap_or(0);
+    Tokens {
         input: count("input"),
         output: count("output"),
         cache_read: count("cacheRead"),
         cache_write: count("cacheWrite"),
+    }
+}
+
+/// Returns the length of all texts of a request.
+fn length(ask: &Ask) -> usize {
+    let of = |it: &Block| match it {
+        Block::Text(text) | Block::Result { text, .. } => text.len(),
+        Block::Native(native) => native.to_string().len(),
+        // Its tokens depend on its size in pixels, which differs between providers.
+        Block::Image { .. } => 0,
     };
-    Ok(Step { text, native, calls, stop, tokens })
+    let turns: usize = ask.turns.iter().flat_map(|it| &it.blocks).map(of).sum();
+    let tools: usize = ask.tools.iter().map(|it| it.to_string().len()).sum();
+    ask.system.len() + turns + tools
 }
 
 /// Returns the fault that the gateway reports.

@@ -53,7 +53,7 @@ pub(in crate::cli) fn line(what: &str, bytes_max: u64) -> Result<String> {
     let read = std::io::stdin().lock().take(bytes_max).read_line(&mut line);
     read.context(ErrorKind::Invalid, || format!("cannot read {what}"))?;
     match line.trim() {
-        "" => Err(Error::invalid(format!("there is no {what}"))),
+        "" => Err(Error::invalid(format!("standard input has no line: type {what}"))),
         line => Ok(line.to_owned()),
     }
 }

@@ -39,7 +39,8 @@ pub enum Answer {
 /// Decides an approval.
 ///
 /// # Errors
-/// `conflict` with codes `approval_decided` and `version_changed`; `invalid` with code
+/// `conflict` with codes `approval_decided`, `version_changed`, and `run_ended` for a call of an
+/// answer that has ended; `invalid` with code
 /// `bad_payload` and the path; `cannot_resume` if a job is parked for it that the script of now
 /// cannot go on with; `forbidden` for viewers, jobs and tokens without the scope, and with code
 /// `not_named` for a call of somebody who may no longer use the assistant; `not_found`, with code

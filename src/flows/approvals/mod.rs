@@ -17,8 +17,9 @@ pub mod withdraw;
 
 use rusqlite::Connection;
 
-use crate::approvals::{self, APPROVAL_DECIDED, Approval, Decision, Viewer};
+use crate::approvals::{self, APPROVAL_DECIDED, Approval, Decision, Sort, State, Viewer};
 use crate::base::{Actor, ApprovalId, Error, Result};
+use crate::flows::assistant::RUN_ENDED;
 use crate::jobs;
 use crate::people::{self, Caller};
 use crate::store::Tx;
@@ -44,6 +45,10 @@ fn settle(tx: &Tx<'_>, id: &ApprovalId, by: &Actor, decision: &Decision) -> Resu
     approvals::decide(tx, id, by, decision).or_else(|cause| {
         let c = tx.connection();
         let found = approvals::find(c, id, &Viewer::Program)?;
+        if found.sort == Sort::Call && found.state == State::Withdrawn {
+            return Err(Error::conflict(RUN_ENDED, "the answer that asked for this has ended")
+                .hint("ask the assistant again"));
+        }
         match &found.decided_by {
             Some(first) if cause.code_str() == APPROVAL_DECIDED => {
                 let name = people::display_name(c, first)?;

@@ -1,11 +1,16 @@
 //! The end of a run: its text becomes messages in the transaction that settles the job.
 
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
 use crate::base::{ChatMessageId, Result};
+use crate::chat::model::{TOKEN_BYTES, Tokens};
 use crate::chat::{self, End, Ended, NewMessage, Role, Run, Spent, State, Sum};
 use crate::flows::Works;
 use crate::flows::assistant::record;
-use crate::jobs::{Job, Pool, Reason, Status, job_dir};
-use crate::script::Mode;
+use crate::jobs::{self, Job, Pool, Reason, Status, job_dir};
+use crate::script::{EngineBody, Mode};
 use crate::store::Tx;
 
 /// Settles a job's run.
@@ -76,7 +81,7 @@ fn judge(job: &Job, said: &Sum) -> End {
         (_, Some(Reason::WallTimeout)) => {
             end(Ended::Timeout, "timeout", "the answer took too long")
         }
-        (Status::TimedOut, _) => end(Ended::Timeout, "stalled", "the program fell silent"),
+        (Status::TimedOut, _) => end(Ended::Timeout, "stalled", "the model fell silent"),
         (_, Some(Reason::ServerRestarted)) => {
             end(Ended::Interrupted, "interrupted", "the server was restarted")
         }
@@ -146,6 +151,45 @@ fn state(ended: Ended) -> State {
         Ended::Interrupted => State::Interrupted,
         Ended::Timeout | Ended::Limit | Ended::Error => State::Failed,
     }
+}
+
+/// Returns what an answer had spent when its server died: a model that the server calls reports it
+/// in the stream only. What was written after the last report is estimated.
+pub(in crate::flows) fn spent_left(works: &Works) -> Arc<jobs::LeftSpent> {
+    let works = works.clone();
+    Arc::new(move |job| {
+        left_by(&works, job).unwrap_or_else(|cause| {
+            tracing::warn!(job_id = %job.id, "its tokens are not counted: {}", cause.chain());
+            (None, None)
+        })
+    })
+}
+
+fn left_by(works: &Works, job: &Job) -> Result<(Option<Value>, Option<f64>)> {
+    if job.pool != Pool::Chat {
+        return Ok((None, None));
+    }
+    let run = works.store.look(|c| chat::by_job(c, &job.id))?;
+    let mode = run.and_then(|it| Mode::parse(&it.mode)).filter(|it| *it != Mode::ClaudeCode);
+    let said = chat::sum(&job_dir(&works.config.site.data, &job.id))?;
+    let (Some(mode), Some(said)) = (mode, said) else { return Ok((None, None)) };
+    let reported = said.usage.unwrap_or_default();
+    let count = |name: &str| reported[name].as_u64().unwrap_or(0);
+    let written = said.unreported as u64 / TOKEN_BYTES;
+    let assistant = works.config.assistant.as_ref();
+    let engine = assistant.and_then(|it| works.config.engines.get(it.runtimes.get(&mode)?));
+    let price = match engine.map(|it| &it.body) {
+        Some(EngineBody::Anthropic(model)) => model.price.as_ref(),
+        _ => None,
+    };
+    let rest = Tokens { output: written, ..Tokens::default() };
+    let cost = price.map(|it| reported["cost_usd"].as_f64().unwrap_or(0.0) + rest.cost(it));
+    let usage = json!({
+        "input_tokens": count("input"), "output_tokens": count("output") + written,
+        "cache_read_input_tokens": count("cache_read"),
+        "cache_creation_input_tokens": count("cache_write"), "is_partial": true,
+    });
+    Ok((Some(usage), cost))
 }
 
 /// Returns a job's tokens and cost.

@@ -59,7 +59,7 @@ pub use start::ask;
 pub use task::tasks;
 pub use undo::{show_call, undo};
 
-pub(in crate::flows) use end::{cancelled, settle_job};
+pub(in crate::flows) use end::{cancelled, settle_job, spent_left};
 pub(in crate::flows) use perform::quiet;
 pub(in crate::flows) use run::{listen, prepare};
 

@@ -3,7 +3,7 @@
 use rusqlite::Connection;
 
 use crate::api::chat::{
-    CallView, ChatMessageView, History, HistoryQuery, RunView, SessionPage, SessionView,
+    CallView, ChatMessageView, History, HistoryQuery, RunError, RunView, SessionPage, SessionView,
     SessionsQuery, SpentView,
 };
 use crate::base::{ChatId, Error, JobId, Result};
@@ -177,14 +177,23 @@ pub async fn history(site: &Site, caller: &Caller, query: HistoryQuery) -> Resul
                 _ => None,
             };
             let is_end = query.before.is_none() && query.at.is_none();
-            let error = match (&open, found.last().filter(|_| is_end)) {
-                (None, Some(last)) => last_error(c, &session, last)?,
-                _ => None,
+            let (error, error_mode) = match (&open, found.last().filter(|_| is_end)) {
+                (None, Some(last)) => last_error(c, &session, last)?.unzip(),
+                _ => (None, None),
             };
             let calls = calls(c, &session, &found, open.as_ref())?;
             let active_run = open.map(|it| run_view(&works, c, &it)).transpose()?;
             let head_id = session.head_id;
-            Ok(History { messages, head_id, next, calls, active_run, error, is_in_branch })
+            Ok(History {
+                messages,
+                head_id,
+                next,
+                calls,
+                active_run,
+                error,
+                error_mode,
+                is_in_branch,
+            })
         })
         .await
 }
@@ -213,17 +222,17 @@ fn calls(
     Ok(calls)
 }
 
-/// Returns why the newest answer to the last message failed.
+/// Returns why the newest answer to the last message failed, and its mode.
 fn last_error(
     connection: &Connection,
     session: &Session,
     last: &Message,
-) -> Result<Option<crate::api::chat::RunError>> {
+) -> Result<Option<(RunError, String)>> {
     let run = match &last.run_id {
         Some(run) => chat::by_job(connection, run)?,
         None => chat::latest_of(connection, &session.id, &last.id)?,
     };
-    Ok(run.as_ref().and_then(error_of))
+    Ok(run.and_then(|run| Some((error_of(&run)?, run.mode))))
 }
 
 /// Returns messages for display. A step without text is represented by its calls, and the next step

@@ -59,6 +59,7 @@ pub fn hooks(works: &Works) -> Hooks {
             mail::settle_job(tx, &at_end, job)
         }),
         answers: Arc::new(agents::answers),
+        spent: assistant::spent_left(works),
         quiet: assistant::quiet(works),
         parked: Arc::new(move |tx, job| approvals::resume::parked(tx, &at_park, job)),
         heard: Arc::new(move |tx, job, fact| match &job.agent {

@@ -297,6 +297,8 @@ impl Work {
             } else if !has_chats {
                 self.works.search.set("building", self.left, None);
                 has_chats = self.works.store.write(chat::take_in_chats).await? == 0;
+            } else if self.works.store.read(chat::has_gone_words).await? {
+                self.works.store.write(chat::merge_words).await?;
             } else {
                 break;
             }

@@ -336,7 +336,7 @@ impl Writer<'_> {
         let (start, end): (String, Cow<'static, str>) = match tag.name {
             "a" => match tag.value("href") {
                 Some(address) => {
-                    let (start, end) = self.link(address);
+                    let (start, end) = self.link(address, false);
                     (start + &attributes, Cow::Borrowed(end))
                 }
                 None => (format!("<span{attributes}"), Cow::Borrowed("</span>")),

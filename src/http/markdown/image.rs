@@ -58,8 +58,10 @@ impl Writer<'_> {
                 self.html.push('>');
             }
             Some(Target::Outside(address)) if self.links_open == 0 => {
+                let host = self.links.host_of(&address, false);
                 let start = format!(
-                    "<a href=\"{address}\" rel=\"noopener noreferrer nofollow\" class=\"md-image\">"
+                    "<a href=\"{address}\" rel=\"noopener noreferrer nofollow\" \
+                     class=\"md-image\"{host}>"
                 );
                 self.show_apart(words, image.range, &start, "</a>");
             }

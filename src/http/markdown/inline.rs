@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use pulldown_cmark::{LinkType, Tag};
+
 use crate::http::markdown::autolink::addresses;
 use crate::http::markdown::link::Target;
 use crate::http::markdown::prose::push_text;
@@ -44,7 +46,8 @@ impl Writer<'_> {
                 continue;
             };
             push_text(&mut self.html, &text[from..range.start]);
-            self.html.push_str(&format!("<a href=\"{address}\" {OUTSIDE}>"));
+            let host = self.links.host_of(&address, true);
+            self.html.push_str(&format!("<a href=\"{address}\" {OUTSIDE}{host}>"));
             push_text(&mut self.html, &text[range.clone()]);
             self.html.push_str("</a>");
             from = range.end;
@@ -94,8 +97,10 @@ impl Writer<'_> {
         self.show("\n", range);
     }
 
-    pub(super) fn begin_link(&mut self, address: &str, title: &str, range: &Range<usize>) {
-        let (mut start, end) = self.link(address);
+    pub(super) fn begin_link(&mut self, tag: &Tag<'_>, range: &Range<usize>) {
+        let Tag::Link { link_type, dest_url: address, title, .. } = tag else { return };
+        let is_written = matches!(link_type, LinkType::Autolink | LinkType::Email);
+        let (mut start, end) = self.link(address, is_written);
         if end == "</a>" {
             push_title(&mut start, title);
         }
@@ -105,12 +110,15 @@ impl Writer<'_> {
     }
 
     /// Returns the start (without its last character) and end of a link; only the text if the link
-    /// is not allowed or is inside another one.
-    pub(super) fn link(&self, address: &str) -> (String, &'static str) {
+    /// is not allowed or is inside another one. `is_written` says that its words are the address.
+    pub(super) fn link(&self, address: &str, is_written: bool) -> (String, &'static str) {
         match self.links.target(address) {
             _ if self.links_open > 0 => ("<span".to_owned(), "</span>"),
             Some(Target::Here(address)) => (format!("<a href=\"{address}\""), "</a>"),
-            Some(Target::Outside(address)) => (format!("<a href=\"{address}\" {OUTSIDE}"), "</a>"),
+            Some(Target::Outside(address)) => {
+                let host = self.links.host_of(&address, is_written);
+                (format!("<a href=\"{address}\" {OUTSIDE}{host}"), "</a>")
+            }
             None => ("<span class=\"md-nowhere\"".to_owned(), "</span>"),
         }
     }

@@ -18,12 +18,14 @@ pub(in crate::http) struct Links<'a> {
     prefix: Option<&'a str>,
     /// Highlights code, if available.
     code: Option<&'a Highlighter>,
+    /// Whether external links show their host.
+    has_hosts: bool,
 }
 
 impl<'a> Links<'a> {
     /// Returns the context of a text in a folder; empty for the root.
     pub(in crate::http) fn of_folder(folder: &'a str) -> Links<'a> {
-        Links { folder, prefix: Some("md-"), code: None }
+        Links { folder, prefix: Some("md-"), code: None, has_hosts: false }
     }
 
     /// Returns the context of the document at a path.
@@ -47,6 +49,26 @@ impl<'a> Links<'a> {
     #[must_use]
     pub(in crate::http) fn with_code(self, code: &'a Highlighter) -> Links<'a> {
         Links { code: Some(code), ..self }
+    }
+
+    /// Shows the host of each external link: for texts that nobody has reviewed.
+    #[must_use]
+    pub(in crate::http) fn with_hosts(self) -> Links<'a> {
+        Links { has_hosts: true, ..self }
+    }
+
+    /// Returns the attribute with the host of an external address, which the style sheet shows;
+    /// nothing if the link's words are the address itself, and begin with that host.
+    pub(super) fn host_of(&self, address: &str, is_written: bool) -> String {
+        let host = host(address);
+        let is_plain = || {
+            let rest = address.split_once(':').map_or(address, |(_, rest)| rest);
+            rest.trim_start_matches('/').starts_with(host)
+        };
+        match self.has_hosts && !(is_written && is_plain()) {
+            true => format!(" data-to=\"{host}\""),
+            false => String::new(),
+        }
     }
 
     pub(super) fn prefix(&self) -> Option<&'a str> {
@@ -191,6 +213,20 @@ fn escaped(address: &str) -> String {
     escaped
 }
 
+/// Returns where an external address leads: the host as browsers read it, with the port, or the
+/// address of a mail.
+fn host(address: &str) -> &str {
+    let rest = address.split_once(':').map_or(address, |(_, rest)| rest);
+    if address.starts_with(['m', 'M']) {
+        return rest.split_once('?').map_or(rest, |(mail, _)| mail);
+    }
+    let rest = rest.trim_start_matches('/');
+    let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+    let server = &rest[..end];
+    // What precedes an @ is a user's name, and is often written to mislead.
+    server.rsplit_once('@').map_or(server, |(_, host)| host)
+}
+
 /// Decodes `%XX`; `None` for a control character or what is not UTF-8.
 pub(super) fn decoded(text: &str) -> Option<String> {
     if !text.contains('%') {
@@ -228,6 +264,20 @@ mod tests {
             Some(Target::Here(it)) => it,
             Some(Target::Outside(it)) => format!("outside {it}"),
             None => "none".to_owned(),
+        }
+    }
+
+    #[test]
+    fn a_host_is_the_one_that_browsers_reach() {
+        for (address, shown) in [
+            ("https://docs.rs/a?b#c", "docs.rs"),
+            ("http://evil.test:81?http://good.test", "evil.test:81"),
+            ("http://good.test@evil.test/good.test", "evil.test"),
+            ("http://a:b@c@evil.test#@good.test", "evil.test"),
+            ("HTTP:///evil.test/@good.test", "evil.test"),
+            ("mailto:ada@x.test?subject=b", "ada@x.test"),
+        ] {
+            assert_eq!(host(address), shown, "{address}");
         }
     }
 

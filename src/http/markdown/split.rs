@@ -40,7 +40,7 @@ pub(in crate::http) fn blocks_of(text: &str) -> Vec<Html> {
 /// Each block is rendered alone, so references to other blocks stay text, and a block does not know
 /// which ids others have.
 fn one(text: &str) -> Html {
-    render(text, &Links::of_folder("").without_ids()).html
+    render(text, &Links::of_folder("").without_ids().with_hosts()).html
 }
 
 /// An answer that is being written.
@@ -108,5 +108,18 @@ mod tests {
         let html: String = blocks_of(TEXT).iter().map(ToString::to_string).collect();
         assert!(!html.contains("<script") && !html.contains("javascript:"), "{html}");
         assert!(!html.contains("<img"), "{html}");
+        // Where a link leads is shown, whatever its words say.
+        for (text, host) in [
+            ("[good.test](http://good.test@evil.test/x)", Some("evil.test")),
+            ("![good.test](http://evil.test/x.png)", Some("evil.test")),
+            ("<http://good.test@evil.test/x>", Some("evil.test")),
+            ("<http://c.test/x>", None),
+            ("so http://c.test/x", None),
+            ("<ada@c.test>", None),
+        ] {
+            let html = blocks_of(text)[0].to_string();
+            let shown = html.split_once("data-to=\"").map(|it| it.1.split_once('"').unwrap().0);
+            assert_eq!(shown, host, "{html}");
+        }
     }
 }

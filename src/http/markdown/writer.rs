@@ -236,7 +236,7 @@ impl<'t> Writer<'t> {
             Tag::Emphasis => self.open_inline("<em>", "</em>", &range),
             Tag::Strong => self.open_inline("<strong>", "</strong>", &range),
             Tag::Strikethrough => self.open_inline("<del>", "</del>", &range),
-            Tag::Link { dest_url, title, .. } => self.begin_link(&dest_url, &title, &range),
+            tag @ Tag::Link { .. } => self.begin_link(&tag, &range),
             Tag::Image { dest_url, title, .. } => self.begin_image(&dest_url, &title, range),
             // Not enabled: definition lists, subscript and superscript.
             _ => self.open("", ""),

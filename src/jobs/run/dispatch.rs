@@ -70,6 +70,8 @@ type Produced = dyn Fn(&Tx<'_>, &Job, Produces) -> Result<bool> + Send + Sync;
 type Heard = dyn Fn(&Tx<'_>, &Job, &Fact) -> Result<()> + Send + Sync;
 type Begun = dyn Fn(&Tx<'_>, &Generation, &Job) -> Result<()> + Send + Sync;
 type Settled = dyn Fn(&Tx<'_>, &Job) -> Result<()> + Send + Sync;
+/// Tokens and cost of a job.
+pub type LeftSpent = dyn Fn(&Job) -> (Option<Value>, Option<f64>) + Send + Sync;
 /// Waits for what the server itself does for a job.
 pub type Quiet = dyn Fn(JobId) -> BoxFuture<'static, ()> + Send + Sync;
 
@@ -89,6 +91,8 @@ pub struct Hooks {
     pub answers: Arc<Settled>,
     /// Follow-up of a settled job, in the same transaction.
     pub settled: Arc<Settled>,
+    /// Returns what a job had spent when its server died, unless its agent reported it.
+    pub spent: Arc<LeftSpent>,
     /// Waits for what the server itself still does for a job that has ended, for a few seconds at
     /// most; its settlement comes after that.
     pub quiet: Arc<Quiet>,

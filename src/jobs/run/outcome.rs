@@ -85,6 +85,15 @@ pub(in crate::jobs) fn outcome_of(
             judge(&mut outcome, record, is_stopping);
         }
     }
+    let is_by_itself = matches!(
+        outcome.ended,
+        Ended::Well | Ended::Not(Status::Failed, Reason::ExitStatus | Reason::Signal)
+    );
+    if let Some(why) = report.unheard.as_ref().filter(|_| is_by_itself) {
+        // Whatever it says of itself, part of what it said is lost.
+        outcome.ended = Ended::Not(Status::Failed, Reason::Internal);
+        outcome.error_tail.clone_from(why);
+    }
     let denials = report.usage.as_ref().and_then(|it| it["permission_denials"].as_u64());
     if let Some(count) = denials.filter(|it| *it > 0) {
         outcome.warnings.push(format!("permission_denials: {count}"));

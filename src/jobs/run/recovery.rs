@@ -397,6 +397,7 @@ async fn outcome_left(inner: &Arc<Inner>, generation: &Arc<Generation>, job: &Jo
     // Even if an agent ended with its server, its cost was incurred.
     let ended = record.as_ref().map(|it| Millis(it.ended_ms));
     let report = read_again(inner, generation, job, ended).await;
+    let spent = (inner.setup.hooks.spent)(job);
     match record {
         Some(record) if !fault::is_off("exit_record") => {
             // It was stopped by a server that did not live to record why.
@@ -413,16 +414,15 @@ async fn outcome_left(inner: &Arc<Inner>, generation: &Arc<Generation>, job: &Jo
             ended: Ended::Not(Status::Failed, Reason::ServerRestarted),
             error_tail: "server restarted while job in flight".to_owned(),
             summary: report.summary,
-            usage: report.usage,
-            cost_usd: report.cost_usd,
+            usage: report.usage.or(spent.0),
+            cost_usd: report.cost_usd.or(spent.1),
             session_ref: report.session_ref,
             ..Outcome::default()
         },
     }
 }
 
-/// Ends everything that carries the mark, after its grace period, and everything in the job's
-/// cgroup.
+/// Ends everything with the mark, after its grace period, and everything in the job's cgroup.
 async fn end_left_behind(inner: &Inner, job: &Job) -> Result<()> {
     let (id, ground) = (job.id.as_str(), &inner.ground);
     let by_mark = process::end_marked(MARK, id, ground.grace).await;

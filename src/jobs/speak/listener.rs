@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::base::{Error, Result};
+use crate::base::Result;
 use crate::jobs::{Generation, Job};
 
 /// Hears every line of an agent's standard output in order. After a restart of the server the whole
@@ -11,17 +11,14 @@ pub trait Listener: Send {
     /// Hears a line. Whether the agent is to go on.
     ///
     /// # Errors
-    /// Any ends the agent.
+    /// Any ends the agent, and fails its job.
     fn line(&mut self, line: &str) -> Result<bool>;
 
     /// Hears that something between two lines was not kept. Whether the agent is to go on.
     ///
     /// # Errors
-    /// Any ends the agent.
+    /// Any ends the agent, and fails its job.
     fn gap(&mut self) -> Result<bool>;
-
-    /// Hears that one of its own errors ends the agent.
-    fn broken(&mut self, cause: &Error);
 }
 
 /// Says who hears the agent of a job, if anybody does.

@@ -83,27 +83,12 @@ pub(super) struct Report {
     pub(super) limit: Option<limit::Limit>,
     /// Its last refused request.
     pub(super) refusal: Option<Refusal>,
+    /// Why its listener could not go on, although it had more to say.
+    pub(super) unheard: Option<String>,
     /// The tokens reported so far, until a line reports the total.
     tally: tally::Tally,
     /// Text of the agent that may continue.
     open_text: String,
-}
-
-impl Report {
-    /// Adopts the tokens so far as those of the run, since its last line may never arrive.
-    fn keep_tally(&mut self) {
-        if let Some(usage) = self.tally.usage() {
-            self.usage = Some(Value::Object(usage));
-            self.keep_partial();
-        }
-    }
-
-    /// Marks the tokens as those of an unfinished run.
-    fn keep_partial(&mut self) {
-        if let Some(usage) = &mut self.usage {
-            usage["is_partial"] = json!(true);
-        }
-    }
 }
 
 /// Returns a value as text.
@@ -190,7 +175,8 @@ impl Telemetry {
         match hear(listener.as_mut()) {
             Ok(goes_on) => self.is_enough = !goes_on,
             Err(cause) => {
-                listener.broken(&cause);
+                tracing::error!("what an agent says cannot be kept: {}", cause.chain());
+                self.report.unheard = Some(cause.message().to_owned());
                 self.is_enough = true;
             }
         }

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, VecDeque};
 use serde_json::{Map, Value, json};
 
 use crate::base::truncate_chars;
-use crate::jobs::telemetry::NAME_CHARS_MAX;
+use crate::jobs::telemetry::{NAME_CHARS_MAX, Report};
 
 /// Most models counted separately; the rest is counted as [`OTHERS`].
 const MODELS_MAX: usize = 8;
@@ -133,6 +133,23 @@ impl Tally {
         });
         usage.insert("by_model".to_owned(), by_model.collect());
         Some(usage)
+    }
+}
+
+impl Report {
+    /// Adopts the tokens so far as those of the run, since its last line may never arrive.
+    pub(super) fn keep_tally(&mut self) {
+        if let Some(usage) = self.tally.usage() {
+            self.usage = Some(Value::Object(usage));
+            self.keep_partial();
+        }
+    }
+
+    /// Marks the tokens as those of an unfinished run.
+    pub(super) fn keep_partial(&mut self) {
+        if let Some(usage) = &mut self.usage {
+            usage["is_partial"] = json!(true);
+        }
     }
 }
 

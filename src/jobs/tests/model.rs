@@ -76,6 +76,7 @@ impl Bench {
                 })
             }),
             heard: Arc::new(|_, _, _| Ok(())),
+            spent: Arc::new(|_| (None, None)),
             recall: Arc::new(|_| Box::pin(async { Vec::new() })),
             workspace: Workspaces::none(),
             listen: Arc::new(|_, _| Ok(None)),

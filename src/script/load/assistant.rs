@@ -11,7 +11,7 @@ use serde::Serialize;
 use crate::base::limit::format_duration;
 use crate::script::config::output::Reads;
 use crate::script::config::secret::EnvValue;
-use crate::script::config::{Engine, EngineBody, Kind, OnBusy, Prompt, PromptBy};
+use crate::script::config::{Engine, EngineBody, Kind, OnBusy, Prompt, PromptBy, Site};
 use crate::script::load::assistant_tools::{Policy, Vaults};
 use crate::script::load::build::Builder;
 use crate::script::load::extract::{Checked, Given};
@@ -181,6 +181,7 @@ impl Builder<'_> {
     pub(crate) fn assistant(
         &mut self,
         engines: &BTreeMap<String, Engine>,
+        site: &Site,
     ) -> (Option<Assistant>, BTreeMap<String, Kind>) {
         let folder = self.folder.to_owned();
         let Some(declared) = self.single_declared("assistant") else { return Default::default() };
@@ -188,7 +189,7 @@ impl Builder<'_> {
         let findings = self.findings();
         declared.judge(findings);
         let leads = linkedin::leads(checked);
-        let judge = Judge { checked, engines, findings };
+        let judge = Judge { checked, engines, site, findings };
         let assistant = judge.build(at, &folder);
         let kinds = assistant.runtimes.iter().map(|(mode, engine)| {
             let kind = kind(*mode, engine, &assistant);
@@ -203,6 +204,7 @@ impl Builder<'_> {
 pub(super) struct Judge<'a> {
     pub(super) checked: &'a Checked,
     engines: &'a BTreeMap<String, Engine>,
+    pub(super) site: &'a Site,
     findings: &'a mut Findings,
 }
 

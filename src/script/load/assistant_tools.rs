@@ -131,7 +131,43 @@ impl Judge<'_> {
             }
         }
         self.refuse_same(&of);
+        self.refuse_in_site(folder, base.as_deref(), &of);
         Vaults { base, of }
+    }
+
+    /// Refuses vaults that overlap what belongs to the site, by their names. Links and mounts are
+    /// checked when a vault is opened.
+    fn refuse_in_site(
+        &mut self,
+        folder: &Utf8Path,
+        base: Option<&Utf8Path>,
+        of: &BTreeMap<String, Utf8PathBuf>,
+    ) {
+        let (root, data) = (self.site.root.as_path(), self.site.data.as_path());
+        let parts = [
+            (data, "the site's data"),
+            (folder, "the folder of the script"),
+            (root, "the repository"),
+        ];
+        let overlaps = |one: &Utf8Path| {
+            let is_over = |other: &Utf8Path| one.starts_with(other) || other.starts_with(one);
+            parts.iter().find(|(other, _)| is_over(other)).map(|(_, what)| *what)
+        };
+        // The default is in the data folder.
+        let base = base.filter(|it| *it != data.join("vaults"));
+        let of = of.iter().map(|(person, path)| (format!("the vault of {person}"), path.as_path()));
+        let named = base.map(|it| ("the folder of the vaults".to_owned(), it)).into_iter();
+        let found: Vec<String> = named
+            .chain(of)
+            .filter_map(|(name, path)| {
+                Some(format!("{name} ({path}) overlaps with {}", overlaps(path)?))
+            })
+            .collect();
+        for message in found {
+            let field = if message.starts_with("the folder") { "vaults" } else { "vault_of" };
+            let spot = self.checked.spot(field);
+            self.error("vault-overlap", message, spot, "name a folder outside the site");
+        }
     }
 
     /// Refuses vaults of two persons that are the same folder or nested. Links and mounts are

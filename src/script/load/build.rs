@@ -77,7 +77,7 @@ impl<'a> Builder<'a> {
         let engines = self.engines();
         let kinds = self.kinds(&engines, &limits, &site.root);
         self.folder_leads(&kinds);
-        let (assistant, private) = self.assistant(&engines);
+        let (assistant, private) = self.assistant(&engines, &site);
         let chat = assistant.as_ref().map_or_else(ChatCaps::default, Assistant::caps);
         let site_wide = Lint {
             draft: self.draft,

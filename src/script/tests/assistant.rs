@@ -185,6 +185,29 @@ fn mistakes_of_an_assistant_are_told_with_their_place() {
 }
 
 #[test]
+fn no_vault_is_in_the_site_or_around_it() {
+    let with = |fields: &str| {
+        let fields = format!("runtimes = {{ claude_code = \"c\" }}, {fields}");
+        let report = Site::with_head(&assistant(&fields)).load().err();
+        let errors = report.map(|it| it.errors).unwrap_or_default();
+        errors.iter().map(|it| it.code.to_string()).collect::<Vec<String>>()
+    };
+    for fields in [
+        "vault_of = { ada = \".\" }",
+        "vault_of = { ada = \"docs\" }",
+        "vault_of = { ada = \"data/vaults/x\" }",
+        "vault_of = { ada = \"/\" }",
+        "vaults = \"docs\"",
+        "vaults = \"..\"",
+    ] {
+        assert_eq!(with(fields), ["vault-overlap"], "{fields}");
+    }
+    for fields in ["vault_of = { ada = \"../ada\" }", "vaults = \"data/vaults\""] {
+        assert_eq!(with(fields), [] as [&str; 0], "{fields}");
+    }
+}
+
+#[test]
 fn no_kind_takes_a_name_of_the_assistant() {
     let kind = "wb.engine \"e\" { type = \"process\", command = { \"cat\" }, \
         prompt = \"stdin\" }\nwb.kind \"assistant_mine\" { about = \"a\", engine = \"e\", \

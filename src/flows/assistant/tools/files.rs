@@ -10,7 +10,7 @@ use crate::chat::{Target, ToolCall};
 use crate::documents::unified;
 use crate::flows::assistant::right::NO_TOOL;
 use crate::flows::assistant::tools::{Deed, Said, Work, parse};
-use crate::vault::{DIGEST_OF_NOTHING, FILE_BYTES_MAX, Image, Vault, VaultPath};
+use crate::vault::{DIGEST_OF_NOTHING, FILE_BYTES_MAX, Image, Skipped, Vault, VaultPath};
 
 /// Most names in a list, and files of a glob.
 const LISTED_MAX: usize = 1_000;
@@ -215,9 +215,7 @@ fn glob(vault: &Vault, args: FindArgs) -> Result<Deed> {
     if found.items.is_empty() {
         text.push_str("No file fits.");
     }
-    if let Some(cut) = found.cut {
-        text += &format!("\n… {cut}");
-    }
+    text += &left_out(found.cut, found.skipped);
     Ok(only_read(Said::new(format!("{} files", found.items.len()), text)))
 }
 
@@ -228,10 +226,15 @@ fn search(vault: &Vault, args: FindArgs) -> Result<Deed> {
     if found.items.is_empty() {
         text.push_str("Nothing was found.");
     }
-    if let Some(cut) = found.cut {
-        text += &format!("\n… {cut}");
-    }
+    text += &left_out(found.cut, found.skipped);
     Ok(only_read(Said::new(format!("{} lines", found.items.len()), text)))
+}
+
+/// Returns what the results lack, so that the model does not take them for everything.
+fn left_out(cut: Option<&str>, skipped: Skipped) -> String {
+    let cut = cut.map(|it| format!("\n… {it}"));
+    let skipped = skipped.sentence().map(|it| format!("\n{it}"));
+    [cut, skipped].into_iter().flatten().collect()
 }
 
 /// Returns why any change of a path needs confirmation.
@@ -342,10 +345,20 @@ fn move_file(vault: &Vault, args: MoveArgs, known: &Known) -> Result<Deed> {
     Ok(Deed { target: Some(target), asks, preview, work: Work::Move(from, to) })
 }
 
+/// Returns the refusal to delete a folder with something in it.
+pub(super) fn not_empty(path: &VaultPath) -> Error {
+    Error::conflict("not_empty", format!("the folder {path} is not empty"))
+        .hint("only empty folders are deleted; hidden files count, too")
+}
+
 fn delete(vault: &Vault, args: DeleteArgs) -> Result<Deed> {
     let path: VaultPath = args.path.parse()?;
     let asks = (!is_free(&path)).then(|| format!("it deletes {path}"));
     if vault.is_folder(&path)? {
+        // Nobody is asked to allow what would be refused.
+        if !vault.is_empty(&path)? {
+            return Err(not_empty(&path));
+        }
         let preview = format!("{path}/ (an empty folder)\n");
         return Ok(Deed { target: None, asks, preview, work: Work::Folder(path) });
     }
@@ -425,6 +438,8 @@ mod tests {
         let base = Utf8Path::from_path(folder.path()).unwrap();
         std::fs::write(base.join("a.md"), "x x\n").unwrap();
         std::fs::write(base.join("bin"), b"\xff\x00").unwrap();
+        std::fs::create_dir_all(base.join("full")).unwrap();
+        std::fs::write(base.join("full/.hidden"), "x").unwrap();
         let vault = Vault::open(base, &[]).unwrap();
         let large = "x".repeat(FILE_BYTES_MAX + 1);
         for (tool, args, code) in [
@@ -443,6 +458,8 @@ mod tests {
             ("move_file", json!({"from": "a.md", "to": "bin"}), "target_exists"),
             ("move_file", json!({"from": "none", "to": "b"}), "file_gone"),
             ("delete_file", json!({"path": "none"}), "file_gone"),
+            // Before anybody is asked.
+            ("delete_file", json!({"path": "full"}), "not_empty"),
             ("bash", json!({"command": "ls"}), "no_tool"),
         ] {
             let refused = plan(&vault, tool, &args, &known()).unwrap_err();

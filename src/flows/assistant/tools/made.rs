@@ -2,6 +2,7 @@
 
 use crate::base::{CallId, Error, Result, fault};
 use crate::chat::{Home, Target};
+use crate::flows::assistant::tools::files::not_empty;
 use crate::flows::assistant::tools::{Deed, Said, Work};
 use crate::vault::{DIGEST_OF_NOTHING, Image, Vault, VaultPath};
 
@@ -46,8 +47,7 @@ pub(in crate::flows::assistant) fn make(
         },
         Work::Folder(path) => match vault.remove_folder(path)? {
             true => Ok(Said::plain(format!("the empty folder {path} was deleted"))),
-            false => Err(Error::conflict("not_empty", format!("the folder {path} is not empty"))
-                .hint("only empty folders are deleted")),
+            false => Err(not_empty(path)),
         },
     }
 }

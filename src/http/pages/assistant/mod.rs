@@ -33,6 +33,9 @@ const LISTED: u32 = 100;
 const FOUND: u32 = 50;
 /// The mode that the site pays for.
 const KEY_MODE: &str = "anthropic_api_key";
+/// The modes with a person's own account.
+const CLAUDE_MODE: &str = "claude_code";
+const SUBSCRIPTION_MODE: &str = "gateway_subscription";
 /// What continues an answer that was cut short.
 const GO_ON: &str = "Continue where you stopped.";
 /// Bytes of a preview that a card shows at once.
@@ -52,8 +55,6 @@ struct AssistantPage {
     list: std::result::Result<SessionPage, String>,
     config: Choice,
     actions: Vec<ActionView>,
-    /// Whether Claude Code answers with the person's own sign-in.
-    has_claude: bool,
     /// What of the person's vault is not read.
     unread: Option<String>,
     /// Old files that may be deleted, if there are any.
@@ -94,6 +95,11 @@ impl Shown {
     /// Returns whether the last message is a part of an answer.
     fn ends_with_answer(&self) -> bool {
         self.messages.last().is_some_and(|it| !it.is_question())
+    }
+
+    /// Returns the mode of the answer that failed.
+    fn failed_mode(&self) -> &str {
+        self.history.error_mode.as_deref().unwrap_or_default()
     }
 
     /// Returns the question of the last answer or failure.
@@ -145,13 +151,13 @@ impl AssistantPage {
     /// Returns what a mode means for the person.
     fn about(&self, mode: &str) -> &'static str {
         match mode {
-            "claude_code" | "gateway_subscription" => "with your own subscription",
+            CLAUDE_MODE | SUBSCRIPTION_MODE => "with your own subscription",
             _ => "paid for by the site",
         }
     }
 
     fn needs_sign_in(&self) -> bool {
-        let is_claude = self.config.mode == "claude_code";
+        let is_claude = self.config.mode == CLAUDE_MODE;
         is_claude && self.closed().is_some_and(|(why, _)| why.contains("signed in"))
     }
 
@@ -162,16 +168,16 @@ impl AssistantPage {
     }
 
     /// Returns where the person signs in again after a failure, if that helps.
-    fn sign_in_again(&self, code: &str) -> Option<&'static str> {
-        match (code, self.config.mode.as_str()) {
-            ("auth_invalid", "claude_code") => Some("/claude"),
-            ("auth_invalid", "gateway_subscription") => Some("/subscription"),
+    fn sign_in_again(&self, code: &str, mode: &str) -> Option<&'static str> {
+        match (code, mode) {
+            ("auth_invalid", CLAUDE_MODE) => Some("/claude"),
+            ("auth_invalid", SUBSCRIPTION_MODE) => Some("/subscription"),
             _ => None,
         }
     }
 
     /// Returns whether the site's API key could answer instead of a subscription that failed.
-    fn has_key_instead(&self, code: &str) -> bool {
+    fn has_key_instead(&self, code: &str, mode: &str) -> bool {
         const OF_SIGN_IN: [&str; 7] = [
             "auth_invalid",
             "gateway_down",
@@ -181,13 +187,16 @@ impl AssistantPage {
             "rate_limited",
             "unreachable",
         ];
-        OF_SIGN_IN.contains(&code) && self.has_key()
+        OF_SIGN_IN.contains(&code) && self.has_key_besides(mode)
     }
 
     /// Returns whether the site's API key could answer, and is not what the person chose.
     fn has_key(&self) -> bool {
-        let modes = &self.config.modes;
-        self.config.mode != KEY_MODE && modes.iter().any(|it| it.mode == KEY_MODE && it.available)
+        self.has_key_besides(&self.config.mode)
+    }
+
+    fn has_key_besides(&self, mode: &str) -> bool {
+        mode != KEY_MODE && self.config.modes.iter().any(|it| it.mode == KEY_MODE && it.available)
     }
 
     /// Returns whether an answer that was cut short can be continued.
@@ -197,7 +206,13 @@ impl AssistantPage {
 
     /// Returns whether the person uses the subscription mode.
     fn is_subscribed(&self) -> bool {
-        self.config.mode == "gateway_subscription"
+        self.config.mode == SUBSCRIPTION_MODE
+    }
+
+    /// Returns the pages of the person's own accounts, by name: of each mode that they may choose,
+    /// since who uses another one may want to sign out.
+    fn accounts(&self) -> Vec<(&'static str, &'static str)> {
+        accounts(self.config.modes.iter().map(|it| it.mode.as_str()))
     }
 
     /// Returns the state of a LinkedIn account in a few words.
@@ -291,6 +306,17 @@ fn mode_name(mode: &str) -> &'static str {
     }
 }
 
+/// Returns the pages of a person's own accounts for some modes, by name.
+fn accounts<'m>(modes: impl Iterator<Item = &'m str>) -> Vec<(&'static str, &'static str)> {
+    modes
+        .filter_map(|mode| match mode {
+            SUBSCRIPTION_MODE => Some(("/subscription", "Your subscription")),
+            CLAUDE_MODE => Some(("/claude", "Your sign-in to Claude")),
+            _ => None,
+        })
+        .collect()
+}
+
 /// Returns the address of a file in the vault.
 pub(super) fn file_at(path: &str) -> String {
     let query = serde_urlencoded::to_string([("path", path)]);
@@ -327,7 +353,6 @@ async fn page(
         }
     };
     let unread = assistant::unread(site, &caller).await?;
-    let has_claude = config.mode == "claude_code" && assistant::is_signed_in(site, &caller).await?;
     let linkedin = match assistant::linkedin::is_offered(site) {
         true => Some(assistant::linkedin::state(site, &caller)?),
         false => None,
@@ -353,7 +378,6 @@ async fn page(
         list,
         config,
         actions,
-        has_claude,
         unread,
         scratch,
         linkedin,

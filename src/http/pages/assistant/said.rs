@@ -85,7 +85,8 @@ pub(super) fn spent_words(tokens: i64, cost_usd: f64) -> String {
         it if it < 0.01 => " · less than $0.01".to_owned(),
         it => format!(" · ${it:.2}"),
     };
-    format!("{} tokens{cost}", grouped(tokens))
+    let unit = if tokens == 1 { "token" } else { "tokens" };
+    format!("{} {unit}{cost}", grouped(tokens))
 }
 
 /// Returns a call's state as a word for people.

@@ -16,7 +16,7 @@ use crate::flows::assistant::{
     self, ACTIONS_FOLDER, MEMORY_CHARS_MAX, MEMORY_FILE, PROMPT_CHARS_MAX, PROMPT_FILE, action,
 };
 use crate::http::pages::Frame;
-use crate::http::pages::assistant::mode_name;
+use crate::http::pages::assistant::{accounts, mode_name};
 use crate::http::pages::parts::form;
 use crate::http::pages::parts::labels::{grouped, size};
 use crate::http::pages::parts::visible::{Name, Plain, Visible};
@@ -35,8 +35,6 @@ const NOTHING: &str = "none";
 struct SettingsPage {
     frame: Frame,
     config: ConfigView,
-    /// Whether Claude Code answers with the person's own sign-in.
-    has_claude: bool,
     linkedin: Option<LinkedinView>,
     /// The texts, unless nothing of the vault is read.
     texts: Vec<TextForm>,
@@ -138,8 +136,9 @@ impl SettingsPage {
         }
     }
 
-    fn is_subscribed(&self) -> bool {
-        self.config.mode == "gateway_subscription"
+    /// Returns the pages of the person's own accounts, by name.
+    fn accounts(&self) -> Vec<(&'static str, &'static str)> {
+        accounts(self.config.modes.iter().map(|it| it.mode.as_str()))
     }
 
     /// Returns the bounds of an answer, by name.
@@ -248,8 +247,7 @@ async fn page(
         true => Some(assistant::linkedin::state(site, &caller)?),
         false => None,
     };
-    let has_claude = config.modes.iter().any(|it| it.is_unsandboxed);
-    let page = SettingsPage { frame, config, has_claude, linkedin, texts, actions };
+    let page = SettingsPage { frame, config, linkedin, texts, actions };
     match cause {
         None => reply::page(&page),
         Some(cause) => reply::refused(&page, &cause),

@@ -14,7 +14,7 @@ use crate::flows::{Site, Works, assistant, decisions};
 use crate::http::pages::parts::health_banner::{self, Trouble};
 use crate::http::pages::parts::icon::Icon;
 use crate::http::pages::parts::preferences::Look;
-use crate::http::pages::parts::time::When;
+use crate::http::pages::parts::time::{Until, When};
 use crate::http::pages::parts::visible::{Name, Plain};
 use crate::http::{Call, assets};
 use crate::people::{Caller, Person};
@@ -278,6 +278,11 @@ impl Frame {
     /// Returns a relative time such as `3 min ago`, with the exact time as its title.
     pub(in crate::http::pages) fn when(&self, at: &Millis) -> When {
         When { at: *at, now: self.now }
+    }
+
+    /// Returns how long it is until a time, such as `in 3 min`.
+    pub(in crate::http::pages) fn until(&self, at: &Millis) -> Until {
+        Until(self.when(at))
     }
 }
 

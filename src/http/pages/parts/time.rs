@@ -23,10 +23,34 @@ impl HtmlSafe for When {}
 
 impl fmt::Display for When {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.write(f, &said(self.at, self.now))
+    }
+}
+
+impl When {
+    fn write(self, f: &mut fmt::Formatter<'_>, said: &str) -> fmt::Result {
         let exact = self.at.rfc3339();
         let shown = exact.get(..19).unwrap_or(&exact).replace('T', " ");
-        let said = said(self.at, self.now);
         write!(f, "<time datetime=\"{exact}\" title=\"{shown} UTC\">{said}</time>")
+    }
+}
+
+/// A time to come on a page: how long until then.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::http::pages) struct Until(pub(super) When);
+
+impl HtmlSafe for Until {}
+
+impl fmt::Display for Until {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.write(f, &left(self.0.at, self.0.now))
+    }
+}
+
+fn left(at: Millis, now: Millis) -> String {
+    match at.0.saturating_sub(now.0) {
+        ms if ms < 1_000 => "now".to_owned(),
+        ms => format!("in {}", rough(ms)),
     }
 }
 
@@ -85,6 +109,9 @@ mod tests {
             (-5 * MINUTE_MS, "in 5 min"),
         ] {
             assert_eq!(said(now.plus(-past), now), words);
+        }
+        for (ms, words) in [(8_400, "in 8 s"), (5 * MINUTE_MS, "in 5 min"), (-1, "now")] {
+            assert_eq!(left(now.plus(ms), now), words);
         }
         let html = When { at: now, now }.to_string();
         assert!(html.contains("datetime=\"2023-11-14T22:13:20.000Z\""), "{html}");

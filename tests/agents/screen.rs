@@ -1,5 +1,9 @@
 //! Programs in a terminal of which no hook tells, and what a person types there.
 
+#![allow(clippy::disallowed_methods, reason = "a test plays the person at the terminal")]
+
+use std::process::Command;
+
 use serde_json::{Value, json};
 
 use crate::agents::terminal::{Tmux, declare, heard, job_of};
@@ -218,6 +222,49 @@ fn a_text_that_comes_late_is_not_read_twice() {
     word("CONT");
     assert_eq!(answer(&bench, &message)["reply"], "again second");
     assert_eq!((heard(&bench), job_of(&bench)), (vec!["first".to_owned(), "second".into()], job));
+    end(&bench);
+    server.stop();
+}
+
+/// A person attaches from a terminal of their own, which is a tmux as well, types and leaves.
+#[test]
+fn a_person_attaches_types_and_leaves() {
+    let bench = Bench::new();
+    let Some(_tmux) = Tmux::of(&bench) else { return };
+    declare(&bench, "robbo", ("autostart = \"always\"", ""));
+    let server = bench.serve();
+    wait_state(&bench, "robbo", "idle");
+    let own = bench.base.join("own.sock");
+    let tmux = |words: &[&str]| {
+        let mut command = Command::new("tmux");
+        let output = command.args(["-S", own.as_str(), "-f", "/dev/null"]).args(words).output();
+        let output = output.unwrap();
+        (output.status.success(), String::from_utf8_lossy(&output.stdout).into_owned())
+    };
+    let program = env!("CARGO_BIN_EXE_wiki-browser");
+    let attach = format!("cd '{}' && exec '{program}' agent attach robbo", bench.top);
+    assert!(tmux(&["new-session", "-d", "-x", "150", "-y", "40", &attach]).0);
+    let sees = |words: &str| tmux(&["capture-pane", "-p"]).1.contains(words);
+    until("the screen is seen", || sees("Try something"));
+    tmux(&["send-keys", "-l", "mine"]);
+    until("it stands there", || sees("❯ mine"));
+    let message = send(&bench, "robbo", json!("after"));
+    until("it is held", || {
+        let reason = show(&bench, "robbo")["reason"].clone();
+        reason == "held_typing" || reason == "held_draft"
+    });
+    assert_eq!(delivery(&bench, &message).0, "queued");
+    until("it is handed in", || {
+        tmux(&["send-keys", "Enter"]);
+        heard(&bench) == ["mine"]
+    });
+    // The keys with which one leaves. The agent stays, and takes what waited.
+    until("it is left", || {
+        tmux(&["send-keys", "C-b", "d"]);
+        !tmux(&["has-session"]).0
+    });
+    assert_eq!(answer(&bench, &message)["reply"], "again after");
+    assert_eq!(heard(&bench), ["mine", "after"]);
     end(&bench);
     server.stop();
 }

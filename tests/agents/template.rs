@@ -7,7 +7,7 @@ use crate::support::{Bench, until};
 
 fn write(bench: &Bench, body: &str) {
     let head = "name: robbo\npersistent: true\nengine: robbo";
-    bench.write("agents/robbo.md", &format!("---\n{head}\n---\n{body}\n"));
+    bench.write("agents/robbo.md", format!("---\n{head}\n---\n{body}\n"));
 }
 
 #[track_caller]

@@ -19,7 +19,7 @@ fn write(bench: &Bench, version: &str) {
         hook("prepare"),
         hook("cleanup")
     );
-    bench.write("agents/lead.md", &format!("---\n{head}\n---\nYou lead, {version}.\n"));
+    bench.write("agents/lead.md", format!("---\n{head}\n---\nYou lead, {version}.\n"));
 }
 
 #[track_caller]

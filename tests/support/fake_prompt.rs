@@ -21,7 +21,7 @@ fn run(out: &str) {
     Command::new("stty").args(["raw", "-echo"]).status().unwrap();
     let mut line = Vec::new();
     show(b"\x1b[?2004h\r\n\xe2\x9d\xaf ");
-    let mut bytes = std::io::stdin().bytes().map(Result::unwrap);
+    let mut bytes = std::io::stdin().lock().bytes().map(Result::unwrap);
     while let Some(byte) = bytes.next() {
         match byte {
             // The edges of a paste.

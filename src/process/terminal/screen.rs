@@ -151,13 +151,13 @@ fn last_line(lines: &[&str], mark: &str) -> Option<usize> {
 
 /// Returns whether a line is inside a frame: lines are drawn above and below it, or at its sides.
 fn is_framed(lines: &[&str], at: usize) -> bool {
-    let is_drawn =
-        |line: Option<&&str>| line.is_some_and(|line| cells(line).any(|it| is_drawing(it.0)));
+    let is_drawn = |line: &&str| is_edge(line) && cells(line).any(|it| is_drawing(it.0));
     let first = cells(lines[at]).map(|it| it.0).find(|it| !it.is_whitespace());
     let is_at_side = first.is_some_and(|it| FRAME.contains(&it));
     let above = lines[..at].iter().rfind(|it| is_edge(it));
-    let below = lines[at + 1..].iter().find(|it| is_edge(it));
-    is_at_side || (is_drawn(above) && is_drawn(below))
+    // What was typed may have empty lines.
+    let has_below = lines[at + 1..].iter().any(|it| is_drawn(it));
+    is_at_side || (above.is_some_and(is_drawn) && has_below)
 }
 
 /// Returns the column at which the mark begins a line, if it does.
@@ -266,6 +266,7 @@ mod tests {
             // In a frame the cursor means nothing.
             (format!("────\n❯ {OLD}\n────\n\n"), (3, 0), false),
             (format!("│ ❯ {OLD} │\n\n"), (1, 0), false),
+            ("────\n❯ ‹wb:01› a\n\nb ‹wb:end›\n────\n\n".to_owned(), (5, 0), false),
         ] {
             let screen = at(&text, row, column);
             assert_eq!(screen.has_left("❯"), has_left, "{text}");

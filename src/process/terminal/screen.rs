@@ -156,7 +156,7 @@ fn is_framed(lines: &[&str], at: usize) -> bool {
     let is_at_side = first.is_some_and(|it| FRAME.contains(&it));
     let above = lines[..at].iter().rfind(|it| is_edge(it));
     // What was typed may have empty lines.
-    let has_below = lines[at + 1..].iter().any(|it| is_drawn(it));
+    let has_below = lines[at + 1..].iter().any(is_drawn);
     is_at_side || (above.is_some_and(is_drawn) && has_below)
 }
 

@@ -303,6 +303,9 @@ pub struct Decision {
     pub since: Millis,
     /// When it expires.
     pub expires_at: Option<Millis>,
+    /// The used-up daily cap that its parked job will wait for after the decision.
+    #[serde(default)]
+    pub waiting: Option<Waiting>,
     /// The address of its page.
     pub link: String,
 }

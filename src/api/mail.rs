@@ -178,6 +178,9 @@ pub struct Awaited {
     pub reply: Option<Value>,
     /// Why there is none, in a sentence.
     pub failure: Option<String>,
+    /// What a person can do about it, in a sentence.
+    #[serde(default)]
+    pub hint: Option<String>,
     /// The message that is the answer, if it is to whoever asks.
     pub answer_id: Option<MailId>,
     /// The job that it started; the last repetition of it.
@@ -190,6 +193,14 @@ pub struct Awaited {
     /// Why no answer comes by itself, in a sentence, if that is so.
     #[serde(default)]
     pub waiting: Option<String>,
+}
+
+/// Returns what a person can do about a message whose arrival nothing proves.
+pub fn hint_of_unconfirmed(id: &MailId) -> String {
+    format!(
+        "if it did not arrive: `wiki-browser mail resend {id}`; if it did: \
+         `wiki-browser mail settle {id}`"
+    )
 }
 
 /// Whether the answer of a message is there.
@@ -275,12 +286,29 @@ pub struct InboxView {
     pub schema: Option<Value>,
     /// What a reply must be.
     pub reply_schema: Option<Value>,
+    /// A payload that fits the schema, if one can be derived from it.
+    #[serde(default)]
+    pub example: Option<Value>,
     /// The jobs of its instances that have not ended: those that run, then parked ones, then those
     /// that wait, in their order. At most 50 of each.
     pub jobs: Vec<JobId>,
     /// Whether the script no longer declares it. It accepts no messages; its waiting jobs start
     /// when it is back.
     pub is_gone: bool,
+}
+
+impl InboxView {
+    /// Returns the command that sends it a message and waits for the reply. Its payload is one that
+    /// the inbox accepts, or a file to be written.
+    pub fn send_command(&self) -> String {
+        let payload = match (&self.example, &self.schema) {
+            (Some(example), _) => example.to_string(),
+            (None, None) => "{}".to_owned(),
+            (None, Some(_)) => "@message.json".to_owned(),
+        };
+        let quoted = payload.replace('\'', "'\\''");
+        format!("wiki-browser send {} --payload '{quoted}' --wait", self.address)
+    }
 }
 
 /// The answer of `GET /api/inboxes`.

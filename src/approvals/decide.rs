@@ -77,7 +77,10 @@ fn refusal(tx: &Tx<'_>, found: &Approval) -> Error {
     match (&found.decided_by, found.expires_at) {
         (Some(by), _) => {
             let message = format!("approval {id} was {} by {by}", found.state);
-            Error::conflict(APPROVAL_DECIDED, message).hint("review it again")
+            Error::conflict(APPROVAL_DECIDED, message).hint(match found.state {
+                State::Withdrawn => "whoever asked can ask again",
+                _ => "review it again",
+            })
         }
         (None, Some(at)) if at <= tx.now() => {
             Error::conflict(APPROVAL_DECIDED, format!("approval {id} has expired"))

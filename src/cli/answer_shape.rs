@@ -251,7 +251,7 @@ fn of_token(command: &TokenCommand) -> Option<&'static str> {
 fn of_send(args: &SendArgs) -> &'static str {
     match args.wait {
         true => {
-            "message_id state reply* failure answer_id job_id job_status approval_id \
+            "message_id state reply* failure hint answer_id job_id job_status approval_id \
          waiting"
         }
         false => "message_id job_id instance state waiting",

@@ -12,10 +12,10 @@ use crate::channels::{Channel, Pause, Spoken};
 use crate::documents::proposals::proposal;
 use crate::documents::sources::pending;
 use crate::documents::topics::topic;
-use crate::flows::Site;
 use crate::flows::approvals::{cap, named};
 use crate::flows::channels;
 use crate::flows::people::names;
+use crate::flows::{Site, Works};
 use crate::people::{self, Caller};
 use crate::turns::Turn;
 
@@ -37,7 +37,8 @@ pub async fn list(site: &Site, caller: &Caller) -> Result<Page<Decision>> {
 /// As [`list`].
 pub async fn waiting(site: &Site, caller: &Caller) -> Result<Vec<Decision>> {
     let person = caller.person()?.id.clone();
-    site.store.read(move |c| of(c, &person)).await
+    let works = site.works.clone();
+    site.store.read(move |c| of(c, &works, &person)).await
 }
 
 /// Returns the approvals awaiting the caller, oldest first.
@@ -72,12 +73,14 @@ pub fn count(connection: &Connection, person: &PersonId) -> Result<i64> {
         + in_channels)
 }
 
-fn of(c: &Connection, person: &PersonId) -> Result<Vec<Decision>> {
+fn of(c: &Connection, works: &Works, person: &PersonId) -> Result<Vec<Decision>> {
     let mut all = Vec::new();
     for id in pending::oldest_proposals(c, DECISIONS_MAX)? {
         all.push(of_proposal(c, names::fill_proposal(c, proposal::find(c, &id)?)?)?);
     }
-    for approval in approvals::oldest_pending(c, person, DECISIONS_MAX)? {
+    let mut oldest = approvals::oldest_pending(c, person, DECISIONS_MAX)?;
+    cap::fill(c, works, &mut oldest)?;
+    for approval in oldest {
         all.push(of_approval(c, approval)?);
     }
     for (turn, channel) in channels::held_waiting(c, person, DECISIONS_MAX)? {
@@ -108,6 +111,7 @@ fn of_proposal(c: &Connection, it: Proposal) -> Result<Decision> {
         place: it.source_path.to_string(),
         since: it.created_at,
         expires_at: None,
+        waiting: None,
         link: format!("/proposals/{}", it.id),
         id: it.id.to_string(),
     })
@@ -123,6 +127,7 @@ fn of_held(turn: &Turn, channel: &Channel) -> Decision {
         place: channel.slug.clone(),
         since: turn.ended_at.unwrap_or(turn.started_at),
         expires_at: None,
+        waiting: None,
         // The page that ends with this line, however many are newer.
         link: format!("/channels/{}?before={}#m{sequence}", channel.slug, sequence + 1),
     }
@@ -143,6 +148,7 @@ fn of_paused(channel: Channel) -> Option<Decision> {
         from: "system".to_owned(),
         since,
         expires_at: None,
+        waiting: None,
         link: format!("/channels/{}", channel.slug),
         place: channel.slug,
     })
@@ -158,6 +164,7 @@ fn of_escalation(spoken: Spoken, channel: Channel) -> Decision {
         from,
         since: spoken.created_at,
         expires_at: None,
+        waiting: None,
         link: format!("/channels/{}?before={}#m{sequence}", channel.slug, sequence + 1),
         place: channel.slug,
     }
@@ -179,6 +186,7 @@ fn of_approval(c: &Connection, it: Approval) -> Result<Decision> {
         place: it.channel,
         since: it.created_at,
         expires_at: it.expires_at,
+        waiting: it.waiting,
         link: format!("/approvals/{}", it.id),
         id: it.id.to_string(),
     })

@@ -195,9 +195,9 @@ impl Job {
             return Ok(());
         }
         let message = format!("job {} may not send to {to}", self.id);
-        Err(Error::new(ErrorKind::Forbidden, message)
-            .code(NOT_GRANTED)
-            .hint("allow it in the script: sends = { \"person:*\", … } of its inbox"))
+        Err(Error::new(ErrorKind::Forbidden, message).code(NOT_GRANTED).hint(
+            "allow it in the script: sends = { \"person:*\", … } of its inbox, agent or kind",
+        ))
     }
 
     /// Refuses a job without a grant on the whole site.

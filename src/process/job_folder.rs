@@ -165,7 +165,9 @@ impl JobFolder {
             })?;
             Ok(nix::unistd::fsync(&self.folder)?)
         };
-        write().context(ErrorKind::Unavailable, || format!("cannot write {}", self.path.join(name)))
+        write().map_err(|cause| {
+            Error::of_disk(format!("cannot write {}", self.path.join(name)), cause)
+        })
     }
 
     /// Atomically writes a private file and returns it open.

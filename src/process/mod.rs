@@ -68,8 +68,8 @@ pub use scratch::Scratch;
 pub use sight::{Sight, environment_names, look_below};
 pub use spawn::{GuardSpec, spawn_guard};
 pub use terminal::{
-    InPane, Pane, PaneState, Pasted, Terminals, bytes_from, draft, has_line, has_other_words,
-    is_ours, last_bytes, plain, sanitized, tell_hooks, token_names, typed_names, with_token,
+    InPane, Pane, PaneState, Pasted, Screen, Terminals, bytes_from, has_other_words, is_ours,
+    last_bytes, plain, sanitized, tell_hooks, token_names, with_token,
 };
 pub use tree::{Children, become_subreaper, end_marked, reap_orphans, sweep_orphans};
 pub use usage::{OwnUsage, own_usage, release_large_blocks};

@@ -10,6 +10,7 @@ mod probe;
 mod screen;
 mod silent;
 mod spending;
+mod template;
 pub(crate) mod terminal;
 mod troubles;
 mod turns;
@@ -92,6 +93,13 @@ pub(crate) fn control(bench: &Bench, name: &str, verb: &str) -> Answer {
 pub(crate) fn wait_state(bench: &Bench, name: &str, state: &str) -> Value {
     until(&format!("{name} is {state}"), || show(bench, name)["state"] == state);
     show(bench, name)
+}
+
+/// Whether nothing shows that a message arrived, as whoever waits for its answer is told.
+fn is_unproven(told: &Value) -> bool {
+    let failure = told["failure"].as_str().unwrap_or_default();
+    let hint = told["hint"].as_str().unwrap_or_default();
+    failure.contains("(no_proof)") && hint.contains("mail resend") && hint.contains("mail settle")
 }
 
 /// The deliveries of a message: state and proof.

@@ -1,9 +1,13 @@
 //! Programs in a terminal of which no hook tells, and what a person types there.
 
+#![allow(clippy::disallowed_methods, reason = "a test plays the person at the terminal")]
+
+use std::process::Command;
+
 use serde_json::{Value, json};
 
 use crate::agents::terminal::{Tmux, declare, heard, job_of};
-use crate::agents::{answer, ask, control, delivery, send, show, wait_state};
+use crate::agents::{answer, ask, control, delivery, is_unproven, send, show, wait_state};
 use crate::support::{Bench, marked, shell, until};
 
 /// Declares an agent without hooks.
@@ -37,7 +41,7 @@ fn what_a_program_without_hooks_has_taken_is_seen_on_its_screen() {
     // given once more.
     ask(&bench, "robbo", json!("blind"));
     let lost = send(&bench, "robbo", json!("lost"));
-    assert_eq!(answer(&bench, &lost)["failure"], "no_proof");
+    assert!(is_unproven(&answer(&bench, &lost)));
     assert_eq!(delivery(&bench, &lost).0, "unconfirmed");
     // What a person writes there goes before: nothing is typed while it works.
     tmux.keys(&["-l", "mine"]);
@@ -80,6 +84,51 @@ fn a_turn_that_is_seen_on_the_screen_outlives_the_server_and_can_be_interrupted(
     wait_state(&bench, "robbo", "busy");
     control(&bench, "robbo", "interrupt").ok();
     assert_eq!(answer(&bench, &cut)["failure"], "agent:robbo was interrupted");
+    end(&bench);
+    server.stop();
+}
+
+/// A program that prompts below its own output, and says nothing while it works: a key too many
+/// would be an empty line that it reads, and an old prompt is not the line in which one types.
+#[test]
+fn a_program_that_prompts_again_and_again_reads_each_text_once() {
+    let bench = Bench::new();
+    let Some(tmux) = Tmux::of(&bench) else { return };
+    let (own, out) = (std::env::current_exe().unwrap(), &bench.out);
+    let words = "\"--exact\", \"support::fake_prompt::fake_prompt\", \"--nocapture\", \"-q\"";
+    bench.lua(&format!(
+        r#"wb.engine "prompts" {{
+  type = "terminal", input = "❯", proof = "screen",
+  command = {{ "{}", {words} }}, env = {{ FAKE_PROMPT = "{out}" }},
+}}
+wb.agent "robbo" {{ about = "A test", engine = "prompts", autostart = "always" }}
+"#,
+        own.display()
+    ));
+    let server = bench.serve();
+    let slow = send(&bench, "robbo", json!("slow"));
+    until("it has it", || delivery(&bench, &slow) == (json!("confirmed"), json!("screen")));
+    assert_eq!(show(&bench, "robbo")["state"], "busy");
+    std::fs::write(bench.out.join("go"), "").unwrap();
+    assert_eq!(answer(&bench, &slow)["state"], "replied", "{}", tmux.screen());
+    for word in ["first", "second"] {
+        assert_eq!(ask(&bench, "robbo", json!(word))["state"], "replied", "{}", tmux.screen());
+    }
+    // What a person has begun to type is left alone.
+    tmux.keys(&["-l", "mine"]);
+    until("it stands there", || tmux.screen().contains("❯ mine"));
+    let held = send(&bench, "robbo", json!("third"));
+    until("it waits", || {
+        let reason = show(&bench, "robbo")["reason"].clone();
+        reason == "held_draft" || reason == "held_typing"
+    });
+    assert_eq!(delivery(&bench, &held).0, "queued");
+    until("the line is empty", || {
+        tmux.keys(&["C-u"]);
+        !tmux.screen().contains("❯ mine")
+    });
+    assert_eq!(answer(&bench, &held)["state"], "replied", "{}", tmux.screen());
+    assert_eq!(heard(&bench), ["slow", "first", "second", "third"], "{}", tmux.screen());
     end(&bench);
     server.stop();
 }
@@ -137,7 +186,7 @@ fn a_text_that_is_never_seen_in_its_line_is_given_once_more() {
     assert_eq!(answer(&bench, &message)["reply"], "again swallowed");
     ask(&bench, "robbo", json!("blind"));
     let lost = send(&bench, "robbo", json!("lost"));
-    assert_eq!(answer(&bench, &lost)["failure"], "no_proof");
+    assert!(is_unproven(&answer(&bench, &lost)));
     assert_eq!(ask(&bench, "robbo", json!("after"))["reply"], "again after");
     assert_eq!(heard(&bench), ["blink", "swallowed", "blind", "after"]);
     end(&bench);
@@ -173,6 +222,49 @@ fn a_text_that_comes_late_is_not_read_twice() {
     word("CONT");
     assert_eq!(answer(&bench, &message)["reply"], "again second");
     assert_eq!((heard(&bench), job_of(&bench)), (vec!["first".to_owned(), "second".into()], job));
+    end(&bench);
+    server.stop();
+}
+
+/// A person attaches from a terminal of their own, which is a tmux as well, types and leaves.
+#[test]
+fn a_person_attaches_types_and_leaves() {
+    let bench = Bench::new();
+    let Some(_tmux) = Tmux::of(&bench) else { return };
+    declare(&bench, "robbo", ("autostart = \"always\"", ""));
+    let server = bench.serve();
+    wait_state(&bench, "robbo", "idle");
+    let own = bench.base.join("own.sock");
+    let tmux = |words: &[&str]| {
+        let mut command = Command::new("tmux");
+        let output = command.args(["-S", own.as_str(), "-f", "/dev/null"]).args(words).output();
+        let output = output.unwrap();
+        (output.status.success(), String::from_utf8_lossy(&output.stdout).into_owned())
+    };
+    let program = env!("CARGO_BIN_EXE_wiki-browser");
+    let attach = format!("cd '{}' && exec '{program}' agent attach robbo", bench.top);
+    assert!(tmux(&["new-session", "-d", "-x", "150", "-y", "40", &attach]).0);
+    let sees = |words: &str| tmux(&["capture-pane", "-p"]).1.contains(words);
+    until("the screen is seen", || sees("Try something"));
+    tmux(&["send-keys", "-l", "mine"]);
+    until("it stands there", || sees("❯ mine"));
+    let message = send(&bench, "robbo", json!("after"));
+    until("it is held", || {
+        let reason = show(&bench, "robbo")["reason"].clone();
+        reason == "held_typing" || reason == "held_draft"
+    });
+    assert_eq!(delivery(&bench, &message).0, "queued");
+    until("it is handed in", || {
+        tmux(&["send-keys", "Enter"]);
+        heard(&bench) == ["mine"]
+    });
+    // The keys with which one leaves. The agent stays, and takes what waited.
+    until("it is left", || {
+        tmux(&["send-keys", "C-b", "d"]);
+        !tmux(&["has-session"]).0
+    });
+    assert_eq!(answer(&bench, &message)["reply"], "again after");
+    assert_eq!(heard(&bench), ["mine", "after"]);
     end(&bench);
     server.stop();
 }

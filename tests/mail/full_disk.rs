@@ -77,3 +77,81 @@ fn an_instance_survives_a_full_disk_in_its_hooks_and_its_run() {
         server.stop();
     }
 }
+
+/// The disk is full when the files of an instance are written: it waits for room.
+#[cfg(feature = "faults")]
+#[test]
+fn an_instance_waits_for_room_for_its_payload() {
+    let bench = Bench::new();
+    let disk = SmallDisk::mount(&bench.data, 16);
+    let agent = "cat \"$MESSAGE_PATH\" > \"$OUT/read\"; wb-agent complete --reply 1";
+    bench.inbox("t/work", "timeout = \"1m\"", agent);
+    let armed = bench.base.join("armed");
+    let mut env = vec![("WB_FAIL_AT", "before_files"), ("WB_CRASH_WHEN", armed.as_str())];
+    env.extend(disk.env());
+    let server = bench.serve_with(&env);
+    std::fs::write(&armed, "").unwrap();
+    let payload = json!("x".repeat(200_000));
+    let sent = send(&bench, "topic:t/work", payload.clone()).ok();
+    let is_held = || std::fs::read_to_string(&armed).is_ok_and(|it| it == "before_files");
+    until("its files are about to be written", is_held);
+    disk.fill();
+    std::fs::remove_file(&armed).unwrap();
+    until("it waits for room", || server.log().contains("its next phase waits"));
+    let job = sent["job_id"].as_str().unwrap();
+    assert_eq!(bench.show(job)["status"], "running");
+    disk.free();
+    let told = answer(&bench, sent["message_id"].as_str().unwrap());
+    assert_eq!(told["reply"], 1, "{told:#}\n{}", server.log());
+    assert!(bench.left("read") == payload.as_str().unwrap(), "it has read something else");
+    let folder = bench.data.join("jobs").join(job);
+    let halves: Vec<String> = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|it| it.unwrap().file_name().into_string().unwrap())
+        .filter(|it| it.ends_with(".new"))
+        .collect();
+    assert!(halves.is_empty(), "{halves:?}");
+    server.stop();
+}
+
+/// A worktree for which there is no room: its instance fails by name, and what was made of it is
+/// removed. With room, the next one works.
+#[test]
+fn a_worktree_that_fills_the_disk_is_removed() {
+    let bench = Bench::new();
+    let disk = SmallDisk::mount(&bench.data, 32);
+    if !disk.is_real() {
+        // Git runs without the library that plays a full disk.
+        eprintln!("skipped: no disk can be mounted here");
+        return;
+    }
+    let words = "head -c 9000000 /dev/urandom > big.bin";
+    crate::support::shell(&format!("cd '{}' && {words}", bench.top));
+    bench.git(&["add", "big.bin"]);
+    bench.git(&["commit", "--quiet", "-m", "big"]);
+    let agent = "wb-agent complete --reply $(wc -c < big.bin)";
+    bench.inbox("t/work", "timeout = \"1m\", workspace = \"worktree\"", agent);
+    let server = bench.serve();
+    let left = || {
+        let entries = std::fs::read_dir(bench.data.join("worktrees")).into_iter().flatten();
+        entries.count()
+    };
+    disk.fill_but(6 << 20);
+    let sent = send(&bench, "topic:t/work", json!({})).ok();
+    let told = answer(&bench, sent["message_id"].as_str().unwrap());
+    let failure = told["failure"].as_str().unwrap_or_default();
+    assert!(failure.contains("worktree"), "{told:#}");
+    let job = bench.show(sent["job_id"].as_str().unwrap());
+    assert_eq!(job["reason"], "prepare_failed", "{job:#}");
+    until("nothing of it is left", || left() == 0);
+    assert_eq!(bench.git(&["worktree", "list"]).lines().count(), 1);
+    let state = || bench.get("/api/workspaces").ok()["items"][0]["state"].clone();
+    until("its workspace is gone", || state().is_null() || state() == "gone");
+    disk.free();
+    let next = send(&bench, "topic:t/work", json!({})).ok();
+    let next = answer(&bench, next["message_id"].as_str().unwrap());
+    assert_eq!(next["reply"], 9_000_000, "{next:#}\n{}", server.log());
+    until("nothing of it is left", || left() == 0);
+    bench.quiet();
+    server.stop();
+}

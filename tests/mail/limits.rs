@@ -111,6 +111,7 @@ fn a_job_sends_to_the_addresses_of_its_inbox_only_and_answers_whoever_wrote_to_i
     let bench = Bench::new();
     let agent = "exec 3> \"$OUT/code\"\n\
         wb-agent send topic:t/other --payload 1 2> \"$OUT/refused\"; echo $? >&3\n\
+        wb-agent send approval:aws --payload 1 2> \"$OUT/label\"; echo $? >&3\n\
         wb-agent send person:ada --payload 2; echo $? >&3\n\
         wb-agent send person:ada --payload 3 --in-reply-to \"$MESSAGE_ID\"; echo $? >&3\n\
         wb-agent complete";
@@ -119,7 +120,10 @@ fn a_job_sends_to_the_addresses_of_its_inbox_only_and_answers_whoever_wrote_to_i
     let server = bench.serve();
     let sent = send(&bench, "topic:t/mute", json!({})).ok();
     bench.ended(sent["job_id"].as_str().unwrap());
-    assert_eq!(bench.left("code"), "3\n3\n0");
+    assert_eq!(bench.left("code"), "3\n2\n3\n0");
+    // No grant would help.
+    let label = bench.left("label");
+    assert!(label.contains("is a label") && label.contains("approval create"), "{label}");
     assert!(bench.left("refused").contains("may not send to topic:t/other"));
     server.stop();
 }
@@ -155,4 +159,43 @@ async fn no_table_of_mail_takes_a_name_with_its_class_before_it() {
         assert_eq!(written.is_ok(), is_right);
     }
     served.stop().await;
+}
+
+/// What is sent is what the agent reads and what comes back, whatever it is written in.
+#[test]
+fn payloads_of_every_size_and_script_come_back_as_they_were() {
+    let bench = Bench::new();
+    let counts = "printf %s \\\"$MESSAGE_CONTENT\\\" | wc -c > $OUT/content";
+    let counts = counts.replace("$OUT", bench.out.as_str());
+    let fields = format!("timeout = \"1m\", prepare = \"{counts}\"");
+    bench.inbox("t/echo", &fields, "wb-agent complete --reply @\"$MESSAGE_PATH\"");
+    let server = bench.serve();
+    let long = |bytes: usize| json!({"p": "x".repeat(bytes - 8)});
+    let deep = (0..100).fold(json!(1), |inner, _| json!([inner]));
+    let (words, signs) = ("日本語 עברית e\u{301} 👩\u{200d}👧", "\u{202e}\u{200b}\r\n\t\u{1b}[2J");
+    let shell = "$(id) `id` ' \" \\ %s -- ${OUT}";
+    // Around the longest text of a variable, and the longest payload.
+    let (content, most) = (96 * 1024, 256 * 1024);
+    for payload in [
+        json!({}),
+        json!([null, "", {"": {"a b": [1, -1.5e300, u64::MAX, true]}}]),
+        json!({"words": words, "signs": signs, "shell": shell}),
+        deep,
+        long(content),
+        long(content + 1),
+        long(most),
+    ] {
+        let sent = send(&bench, "topic:t/echo", payload.clone()).ok();
+        let told = answer(&bench, sent["message_id"].as_str().unwrap());
+        let about: String = payload.to_string().chars().take(60).collect();
+        assert_eq!(told["state"], "replied", "{about}: {told:#}");
+        assert!(told["reply"] == payload, "{about}");
+        let bytes: usize = bench.left("content").parse().unwrap();
+        // A short one has a line for each value.
+        let texts = [payload.to_string().len(), format!("{payload:#}").len()];
+        let is_told = texts[0] <= content;
+        assert!(if is_told { texts.contains(&bytes) } else { bytes == 0 }, "{about}: {bytes}");
+    }
+    assert_eq!(send(&bench, "topic:t/echo", long(most + 1)).refusal(), (413, "too_large"));
+    server.stop();
 }

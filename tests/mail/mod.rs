@@ -11,6 +11,7 @@ mod limits;
 mod monitors;
 mod people;
 mod script;
+mod templates;
 pub(crate) mod turns;
 mod verdicts;
 

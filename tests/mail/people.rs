@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::mail::{answer, send};
-use crate::support::{Bench, Call};
+use crate::support::{Bench, Call, until};
 
 fn token_of(bench: &Bench, name: &str) -> String {
     bench.json(&["person", "add", name, "--role", "member"]);
@@ -187,4 +187,46 @@ fn a_decision_is_told_to_the_instance_that_asked() {
     assert_eq!((&payload["approval_id"], &payload["state"]), (&json!(asked), &json!("amended")));
     assert_eq!((&payload["note"], &payload["payload"]), (&json!("gladly"), &json!({"n": 2})));
     server.stop();
+}
+
+/// A reply whose recipient is gone by then is kept with the reason, and keeps nothing from ending.
+#[test]
+fn a_sender_that_is_gone_keeps_no_instance_from_ending() {
+    let bench = Bench::new();
+    bench.limits("jobs = 4");
+    let slow = "echo up >> \"$OUT/up\"; until [ -e \"$OUT/go\" ]; do sleep 0.02; done\n\
+        wb-agent complete --reply '\"late\"'";
+    bench.inbox("t/slow", "timeout = \"1m\", concurrency = 2", slow);
+    let asks = "wb-agent send topic:t/slow --payload 1; wb-agent complete";
+    bench.inbox("t/asks", "timeout = \"1m\"", asks);
+    let server = bench.serve();
+    let bea = token_of(&bench, "bea");
+    let body = json!({"to": "topic:t/slow", "payload": 0});
+    bench.send(&Call::post("/api/messages", body).token(&bea)).ok();
+    let sent = send(&bench, "topic:t/asks", json!({})).ok();
+    bench.ended(sent["job_id"].as_str().unwrap());
+    until("both work", || bench.left("up").lines().count() == 2);
+    bench.json(&["person", "disable", "bea"]);
+    std::fs::write(bench.out.join("go"), "").unwrap();
+    let jobs = bench.json(&["job", "list", "--kind", "t/slow"])["items"].clone();
+    for job in jobs.as_array().unwrap() {
+        let ended = bench.ended(job["id"].as_str().unwrap());
+        assert_eq!(ended["status"], "succeeded", "{ended:#}");
+    }
+    server.stop();
+    let database = rusqlite::Connection::open(bench.data.join("wiki.db")).unwrap();
+    let mut asked = database
+        .prepare(
+            "SELECT m.to_class, d.state, d.reason FROM messages m
+             JOIN deliveries d ON d.message_id = m.id
+             WHERE m.sort = 'reply' AND m.payload = '\"late\"' ORDER BY m.to_class",
+        )
+        .unwrap();
+    let rows = asked.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?))).unwrap();
+    let rows: Vec<(String, String, String)> = rows.map(Result::unwrap).collect();
+    let dropped = |class: &str, reason: &str| (class.into(), "dropped".into(), reason.into());
+    assert_eq!(
+        rows,
+        [dropped("instance", "recipient_ended"), dropped("person", "recipient_ended")]
+    );
 }

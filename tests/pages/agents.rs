@@ -35,3 +35,32 @@ fn an_agent_is_started_written_to_and_stopped_on_pages() {
     assert_eq!(mail["items"][0]["payload"], json!(format!("again {hostile}")));
     server.stop();
 }
+
+/// What nothing shows to have arrived is decided on the page of its agent.
+#[test]
+fn an_unconfirmed_message_is_sent_again_or_confirmed_on_the_page_of_its_agent() {
+    let bench = Bench::new();
+    let deaf = "while read -r line; do :; done";
+    crate::agents::declare(&bench, "deaf", "autostart = \"always\"", deaf);
+    bench
+        .edit(|text| text.replace("speaks = \"lines\"", "speaks = \"lines\", proof_wait = \"1s\""));
+    let server = bench.serve();
+    let browser = Browser::signed_in(&bench, &server);
+    let at = "/agents/deaf";
+    assert!(!browser.page(at).contains("Unconfirmed messages"));
+    let message = crate::agents::send(&bench, "deaf", json!("once"));
+    let state = || {
+        let it = bench.get(&format!("/api/messages/{message}")).ok();
+        it["deliveries"].as_array().unwrap().last().unwrap()["state"].clone()
+    };
+    until("it is unconfirmed", || state() == "unconfirmed");
+    let shown = browser.page(at);
+    assert!(shown.contains("Unconfirmed messages") && shown.contains("once"), "{shown}");
+    let (resend, settle) = (format!("/mail/{message}/resend"), format!("/mail/{message}/settle"));
+    assert_eq!(browser.fill(at, &resend, &[]), format!("/mail/{message}"));
+    until("it is unconfirmed again", || state() == "unconfirmed");
+    assert_eq!(browser.fill(at, &settle, &[]), format!("/mail/{message}"));
+    assert_eq!(state(), "confirmed");
+    assert!(!browser.page(at).contains("Unconfirmed messages"));
+    server.stop();
+}

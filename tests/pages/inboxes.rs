@@ -107,6 +107,10 @@ fn a_decision_shows_the_used_up_daily_cap_that_its_job_waits_for() {
     assert!(page.contains(later), "{page}");
     let page = browser.page("/decisions");
     assert!(page.contains("daily cap used up"), "{page}");
+    let items = bench.get("/api/decisions").ok()["items"].clone();
+    assert_eq!(items[0]["waiting"]["code"], "daily_cap", "{items:#}");
+    let (_, out, err) = bench.cli(&["decisions"]);
+    assert!(err.contains("goes on later: the daily cap of kind"), "{out}{err}");
     let (_, out, err) = bench.cli(&["approval", "show", id]);
     assert!(out.contains("later: the daily cap of kind"), "{out}{err}");
     let (_, out, err) = bench.cli(&["approval", "approve", id]);
@@ -149,5 +153,36 @@ fn an_inbox_that_was_removed_is_shown_as_long_as_it_has_jobs() {
     assert_eq!(code, 0, "{err}");
     until("it is gone", || browser.get("/inboxes/lead/waits").status == 404);
     assert_eq!(bench.json(&["inbox", "list"])["items"], json!([]));
+    server.stop();
+}
+
+/// Without JavaScript, too, nothing is lost of *Approve with changes* that was refused.
+#[test]
+fn changes_that_are_refused_come_back_in_their_form() {
+    let bench = Bench::new();
+    let server = bench.serve();
+    let browser = Browser::signed_in(&bench, &server);
+    let schema = json!({"properties": {"budget": {"type": "integer", "maximum": 500}}});
+    let asked = json!({
+        "channel": "aws", "title": "Create it?", "schema": schema,
+        "payload": {"budget": 300, "zones": ["a"]},
+    });
+    let id = bench.post("/api/approvals", asked).ok()["id"].as_str().unwrap().to_owned();
+    let (at, to) = (format!("/approvals/{id}"), format!("/approvals/{id}/approve"));
+    let typed = |budget: &'static str, zones: &'static str| {
+        [("field.budget", budget), ("field.zones", zones), ("note", "Begin small.")]
+    };
+    for (budget, zones, why) in [("100", "[\"b", "is not JSON"), ("900", "[]", "maximum")] {
+        let seen = browser.try_fill(&at, &to, &typed(budget, zones));
+        assert_eq!(seen.status, 400);
+        let (_, form) = seen.html.split_once("id=\"amend\"").unwrap();
+        let form = form.split("</form>").next().unwrap().replace("&#34;", "\"");
+        for part in [why, "field-refusal", zones, "Begin small.", &format!("value=\"{budget}\"")] {
+            assert!(form.contains(part), "{part} is not in {form}");
+        }
+    }
+    assert_eq!(browser.fill(&at, &to, &typed("100", "[]")), at);
+    let shown = bench.get(&format!("/api/approvals/{id}")).ok();
+    assert_eq!(shown["changes"], json!({"budget": 100, "zones": []}));
     server.stop();
 }

@@ -18,6 +18,13 @@ fn an_inbox_is_written_to_and_its_reply_is_read_on_pages() {
     let shown = browser.page("/inboxes/lead/provision");
     assert!(shown.contains("Message schema"), "{shown}");
     assert!(shown.contains("No messages yet"), "{shown}");
+    // What the page and the command say can be typed as it is.
+    let inbox = bench.get("/api/inboxes/lead/provision").ok();
+    assert_eq!(inbox["example"], json!({"team": "text"}));
+    let command = "wiki-browser send topic:lead/provision --payload '{\"team\":\"text\"}' --wait";
+    assert!(shown.replace("&#34;", "\"").replace("&#39;", "'").contains(command), "{shown}");
+    let (_, out, err) = bench.cli(&["inbox", "show", "lead/provision"]);
+    assert!(out.contains(command), "{out}{err}");
 
     let at = "/inboxes/lead/provision";
     let refused = browser.try_fill(at, at, &[("payload", "{\"taem\": 1}")]);

@@ -46,6 +46,11 @@ impl SmallDisk {
         }
     }
 
+    /// Returns whether it is a real disk, which programs of the server meet as well.
+    pub(crate) fn is_real(&self) -> bool {
+        self.is_mounted
+    }
+
     /// Returns the variables with which a server runs on it.
     pub(crate) fn env(&self) -> Vec<(&str, &str)> {
         match self.is_mounted {

@@ -8,6 +8,7 @@
 
 mod described;
 mod disk;
+mod fake_prompt;
 mod fake_terminal;
 mod look;
 mod model;

@@ -176,6 +176,13 @@ pub(in crate::cli) fn decisions(desk: &Desk) -> Result<()> {
                 &it.title,
             ]);
         }
-        screen.table(&table, "nothing to review")
+        screen.table(&table, "nothing to review")?;
+        for it in &page.items {
+            if let Some(waiting) = &it.waiting {
+                let id = shorten(&it.id);
+                screen.note(&format!("the job of {id} goes on {}", later(&waiting.message)));
+            }
+        }
+        Ok(())
     })
 }

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use crate::api::mail::{
     AwaitState, Awaited, InboxList, InboxView, MessagePage, MessageView, SendRequest, Sent,
+    hint_of_unconfirmed,
 };
 use crate::base::limit::parse_duration;
 use crate::base::{Error, ErrorKind, MailId, Result};
@@ -268,6 +269,9 @@ fn tell(desk: &Desk, answer: &Value, found: &Awaited) -> Result<u8> {
         (Some(reply), _) => screen.put(&value(reply)),
         (None, failure) => {
             screen.note(&escape::line(failure.as_deref().unwrap_or("no reply")));
+            if let Some(hint) = &found.hint {
+                screen.note(&escape::line(hint));
+            }
             if let Some(job) = &found.job_id {
                 screen.note(&format!("wiki-browser job show {job}"));
             }
@@ -334,6 +338,9 @@ fn show(desk: &Desk, id: &str) -> Result<u8> {
             let job = delivery.job_id.as_ref().map(|it| it.as_str());
             desk.detail("job", job.unwrap_or_default())?;
         }
+        if found.deliveries.last().is_some_and(|it| it.state == "unconfirmed") {
+            desk.detail("next", &hint_of_unconfirmed(&found.id))?;
+        }
         desk.detail("when", &desk.ago(&json!(found.created_at)))?;
         screen.put("")?;
         screen.put(&value(&found.payload))
@@ -387,6 +394,9 @@ fn inbox_show(desk: &Desk, name: &str) -> Result<()> {
         }
         desk.detail("on_lost", &found.on_lost)?;
         desk.detail("monitor", found.monitor.as_deref().unwrap_or_default())?;
+        if !found.is_gone {
+            desk.detail("send", &escape::line(&found.send_command()))?;
+        }
         for (what, schema) in [("payload", &found.schema), ("reply", &found.reply_schema)] {
             if let Some(schema) = schema {
                 screen.put(&format!("\n{what}:"))?;

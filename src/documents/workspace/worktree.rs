@@ -1,6 +1,7 @@
 //! Worktrees for instances: created under a common lock, and removed once their work is saved.
 
 use camino::Utf8Path;
+use tracing::warn;
 
 use crate::base::{BlobId, Context, Error, ErrorKind, JobId, Result, fault};
 use crate::documents::git::{Repo, blocking};
@@ -78,7 +79,14 @@ pub async fn make(site: &Repo, wanted: Wanted<'_>) -> Result<Made> {
         let written = blocking(move || std::fs::write(&file, mark)).await?;
         written.context(ErrorKind::Unavailable, || format!("cannot write {}", tree.own))?;
     }
-    tree.call(&["reset", "--hard", "--quiet"]).await?.writing().output().await?;
+    if let Err(cause) = tree.call(&["reset", "--hard", "--quiet"]).await?.writing().output().await {
+        // Nobody has worked in it, and it may be what fills the disk: nothing could be recorded,
+        // and so nothing removed, until somebody else makes room.
+        if let Err(left) = tree.remove().await {
+            warn!("a worktree that could not be made is left: {}", left.chain());
+        }
+        return Err(cause);
+    }
     Ok(Made { base, prefix: tree.prefix() })
 }
 

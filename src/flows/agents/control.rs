@@ -11,7 +11,7 @@ use crate::flows::{Site, agents};
 use crate::jobs;
 use crate::mail::agent::{self, Agent, State, Wanted};
 use crate::people::Caller;
-use crate::script::kind_of_agent;
+use crate::script::{Config, kind_of_agent};
 use crate::store::Tx;
 
 /// The code of an action that the state of an agent does not allow.
@@ -38,9 +38,7 @@ pub async fn start(
         if agent.state.is_live() && agent.wanted == Wanted::Running {
             return Err(state(agent, "runs already"));
         }
-        if !config.kinds.contains_key(&kind_of_agent(&agent.declared)) {
-            return Err(state(agent, "is no longer declared"));
-        }
+        require_declared(&config, agent)?;
         agent::want(tx, agent, Wanted::Running)?;
         agent::rest_as(tx, &agent.name, None)?;
         // The start before may still be ending: then the next one follows from that.
@@ -76,10 +74,13 @@ pub async fn stop(site: &Site, caller: &Caller, name: &str) -> Result<AgentView>
 /// # Errors
 /// As [`start`]; one that does not run is just started.
 pub async fn restart(site: &Site, caller: &Caller, name: &str) -> Result<AgentView> {
-    change(site, caller, name, |tx, site, agent, by| {
+    let config = site.works.now().config;
+    change(site, caller, name, move |tx, site, agent, by| {
         if agent.heir.is_some() {
             return Err(handed_over(agent));
         }
+        // It could not start again.
+        require_declared(&config, agent)?;
         agent::want(tx, agent, Wanted::Running)?;
         agent::rest_as(tx, &agent.name, None)?;
         agent::show(tx, agent, State::Starting, ("asked", Some(RESTART)), by)?;
@@ -89,6 +90,13 @@ pub async fn restart(site: &Site, caller: &Caller, name: &str) -> Result<AgentVi
         Ok(())
     })
     .await
+}
+
+fn require_declared(config: &Config, agent: &Agent) -> Result<()> {
+    match config.kinds.contains_key(&kind_of_agent(&agent.declared)) {
+        true => Ok(()),
+        false => Err(state(agent, "is no longer declared")),
+    }
 }
 
 /// Starts an agent that takes a seat, unless it runs: until it has no seat any more.

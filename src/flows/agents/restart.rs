@@ -43,7 +43,7 @@ pub(super) fn next(agent: &Agent, job: &Job, declared: Option<&LiveAgent>, now: 
         not_before: None,
         is_asked: false,
     };
-    if agent.reason.as_deref() == Some(RESTART) {
+    if agent.reason.as_deref() == Some(RESTART) && declared.is_some() {
         return plain(State::Starting, None);
     }
     if agent.reason.as_deref() == Some(UNSEATED) {

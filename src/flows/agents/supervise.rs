@@ -33,6 +33,9 @@ const AGAIN: Duration = Duration::from_secs(2);
 /// The pause before a start that the queue refused is tried again, in milliseconds.
 const REFUSED_MS: i64 = 60_000;
 
+/// How long the proof of a text may take if the engine is no longer declared.
+const PROOF_WAIT: Duration = Duration::from_secs(60);
+
 /// Agents that are looked after at the same time.
 const AT_ONCE: usize = 16;
 
@@ -72,6 +75,8 @@ enum Due {
     Say(OpenBlock),
     /// End it: it was started to take a seat, and has none any more.
     Rest(Wanted),
+    /// Stop waiting for a start that no declaration is left for.
+    Leave,
     /// Give up on a block that has not arrived, as far as the agent shows.
     GiveUp(OpenBlock),
 }
@@ -201,7 +206,7 @@ fn due(
     now: Millis,
 ) -> Result<(Option<Due>, Option<Millis>)> {
     let kind = config.kinds.get(&kind_of_agent(&agent.declared));
-    let Some(kind) = kind else { return Ok((None, None)) };
+    let Some(kind) = kind else { return undeclared(c, (queue, config), agent, now) };
     let autostart = kind.agent.as_ref().map_or(Autostart::Never, |it| it.autostart);
     if let Some(wanted) = unseated(c, agent, autostart)? {
         return Ok((Some(Due::Rest(wanted)), None));
@@ -228,6 +233,23 @@ fn due(
                 true => idle(c, (queue, config), agent, now),
                 false => Ok((None, None)),
             }
+        }
+        _ => Ok((None, None)),
+    }
+}
+
+/// The same for an agent that the script no longer declares. While it runs, it gets nothing new.
+fn undeclared(
+    c: &Connection,
+    by: (&Queue, &Config),
+    agent: &Agent,
+    now: Millis,
+) -> Result<(Option<Due>, Option<Millis>)> {
+    match agent.state {
+        State::Starting if !has_start(c, agent)? => Ok((Some(Due::Leave), None)),
+        // What it was given before may still be proven, or given up.
+        State::Idle if is_listening(c, agent)? && mail::open_block(c, &agent.name)?.is_some() => {
+            idle(c, by, agent, now)
         }
         _ => Ok((None, None)),
     }
@@ -298,7 +320,7 @@ fn idle(
         // Its process is being taken over, or has just ended.
         None => return Ok((None, Some(now.plus(duration_ms(AGAIN))))),
     }
-    let wait = speech(config, &agent.declared).map_or(AGAIN, |it| it.proof_wait);
+    let wait = speech(config, &agent.declared).map_or(PROOF_WAIT, |it| it.proof_wait);
     let until = block.made_at.plus(duration_ms(wait));
     match until > now {
         true => Ok((None, Some(until))),
@@ -367,6 +389,10 @@ fn carry_out(
     match (due, &agent.job_id) {
         (Due::Start, _) => start(tx, site, works, agent).map(|()| Some(None)),
         (Due::Rest(wanted), _) => control::rest(tx, site, agent, wanted).map(|()| Some(None)),
+        (Due::Leave, _) => {
+            let why = (State::Stopped, Some("not_declared"));
+            agent::ended(tx, agent, why, &agent.ends, None).map(|()| Some(None))
+        }
         (Due::Hold, _) => {
             let why = (CAPPED, Some(CAPPED));
             agent::show(tx, agent, agent.state, why, &Actor::System).map(|()| Some(None))

@@ -9,7 +9,7 @@ use tokio::sync::broadcast::error::RecvError;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::api::mail::{AwaitQuery, AwaitState, Awaited, Sort};
+use crate::api::mail::{AwaitQuery, AwaitState, Awaited, Sort, hint_of_unconfirmed};
 use crate::base::{Address, ErrorKind, EventKind, MailId, Millis, Result};
 use crate::flows::approvals::show::asks;
 use crate::flows::mail::reply::failure_of;
@@ -67,6 +67,8 @@ pub async fn look(site: &Site, caller: &Caller, id: &MailId) -> Result<Awaited> 
             if found.state == AwaitState::Pending {
                 found.waiting = why_pending(c, (&config, now), &asked)?;
             }
+            // Only people resend and settle.
+            found.hint = found.hint.filter(|_| !caller.is_job());
             let own = instances::address_of(c, &caller.actor())?;
             let answer = mail::answer_of(c, &asked)?;
             let is_own = |it: &mail::Message| own.as_ref() == Some(&it.to);
@@ -145,6 +147,7 @@ fn awaited(c: &Connection, id: &MailId) -> Result<Awaited> {
         state: AwaitState::Pending,
         reply: None,
         failure: None,
+        hint: None,
         answer_id: None,
         job_id: job.as_ref().map(|it| it.id.clone()),
         job_status: job.as_ref().map(|it| it.status.to_string()),
@@ -193,7 +196,9 @@ fn awaited(c: &Connection, id: &MailId) -> Result<Awaited> {
                 let job = delivery.job_id.as_ref();
                 let job = job.map(|id| jobs::find_brief(c, &jobs::Viewer::Program, id));
                 let told = job.transpose()?.and_then(|it| agents::how_it_ended(&it));
-                found.failure = told.or(delivery.reason.clone());
+                found.failure = told.or(delivery.reason.as_deref().map(why_lost));
+                let is_open = delivery.state == "unconfirmed";
+                found.hint = is_open.then(|| hint_of_unconfirmed(id));
             } else if let Some(why) = silent_end(c, id)? {
                 found.state = AwaitState::Failed;
                 found.failure = Some(why);
@@ -201,6 +206,14 @@ fn awaited(c: &Connection, id: &MailId) -> Result<Awaited> {
         }
     }
     Ok(found)
+}
+
+/// Returns why a delivery was lost, in words.
+fn why_lost(reason: &str) -> String {
+    match reason {
+        "no_proof" => "nothing shows that the message arrived (no_proof)".to_owned(),
+        _ => reason.to_owned(),
+    }
 }
 
 /// Returns that the instance to which a message went has ended: it answers no more.

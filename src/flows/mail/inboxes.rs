@@ -8,7 +8,7 @@ use crate::flows::mail::recipient;
 use crate::flows::{Site, Works};
 use crate::jobs::{self, Choice, Status};
 use crate::people::Caller;
-use crate::script::{Config, Kind, OnLost};
+use crate::script::{Config, JsonSchema, Kind, OnLost};
 
 /// Most jobs of each status in the view of an inbox.
 const JOBS_MAX: u32 = 50;
@@ -73,6 +73,7 @@ fn view(c: &Connection, kind: &Kind) -> Result<InboxView> {
         .to_owned(),
         monitor: inbox.monitor.clone(),
         schema: inbox.schema.as_ref().map(|it| it.as_json().clone()),
+        example: inbox.schema.as_ref().and_then(JsonSchema::example),
         reply_schema: inbox.reply_schema.as_ref().map(|it| it.as_json().clone()),
         is_gone: false,
         ..removed(c, &kind.name)?
@@ -101,6 +102,7 @@ fn removed(c: &Connection, name: &str) -> Result<InboxView> {
         monitor: None,
         schema: None,
         reply_schema: None,
+        example: None,
         // A job that an inbox's message did not start was never one of its instances.
         jobs: open.into_iter().filter(|it| it.message_id.is_some()).map(|it| it.id).collect(),
         is_gone: true,

@@ -28,9 +28,7 @@ pub(super) enum Recipient {
 /// name; `conflict` with code `recipient_ended` or `not_deliverable`.
 pub(super) fn resolve(works: &Works, c: &Connection, to: &Address) -> Result<Recipient> {
     match to {
-        Address::Approval(_) => Err(Error::invalid(format!("{to} is a label, not a recipient"))
-            .code("approval_is_no_target")
-            .hint("ask with `wb-agent approval create --channel …`")),
+        Address::Approval(_) => Err(no_target(to)),
         Address::Inbox { .. } => {
             inbox(works, &to.name()).map(|it| Recipient::Inbox(it.name.clone()))
         }
@@ -51,6 +49,13 @@ pub(super) fn resolve(works: &Works, c: &Connection, to: &Address) -> Result<Rec
         Address::Channel(_) => Err(not_deliverable(format!("{to} cannot receive replies"))
             .hint("let the reply go to a person, an inbox or an agent, which can post it there")),
     }
+}
+
+/// Returns that a label of approvals receives nothing.
+pub(super) fn no_target(label: &Address) -> Error {
+    Error::invalid(format!("{label} is a label, not a recipient"))
+        .code("approval_is_no_target")
+        .hint("ask with `wb-agent approval create --channel …`")
 }
 
 /// Returns an inbox of the script in force.

@@ -111,6 +111,10 @@ impl Draft {
 /// `invalid` and `too_large`, as [`send`].
 pub(in crate::flows) fn draft(site: &Site, by: Actor, request: SendRequest) -> Result<Draft> {
     let to: Address = request.to.parse()?;
+    // Nobody may send there: no grant of a job can help.
+    if let Address::Approval(_) = &to {
+        return Err(recipient::no_target(&to));
+    }
     let reply_to = request.reply_to.as_deref().map(str::parse::<Address>).transpose()?;
     if let Some(label @ Address::Approval(_)) = &reply_to {
         return Err(Error::invalid(format!("{label} is a label, not an address for replies"))

@@ -5,6 +5,8 @@
 
 use std::sync::Arc;
 
+use tokio_util::sync::CancellationToken;
+
 use crate::base::{Actor, Error, JobId, Result, digest_hex, random_token};
 use crate::jobs::queue::claim;
 use crate::jobs::rows::pool::Pool;
@@ -51,7 +53,8 @@ impl Queue {
         let Some((job, token, generation)) = claimed else { return Ok(None) };
         let token_hash = digest_hex(&token);
         let generation = self.inner.setup.generations.pin(&job.id, generation);
-        let ready = execution::prepare(&self.inner, &generation, &job, token).await;
+        let never = CancellationToken::new();
+        let ready = execution::prepare(&self.inner, &generation, (&job, token), &never).await;
         let id = job.id.clone();
         let job =
             self.inner.setup.store.read(move |c| table::find(c, &Viewer::Program, &id)).await?;

@@ -12,7 +12,7 @@ use tracing::warn;
 use crate::base::BlockId;
 use crate::jobs::speak::typist::{PAUSE, Typist, send};
 use crate::jobs::speak::{Fact, screen};
-use crate::process::{draft, has_line, is_ours, typed_names};
+use crate::process::Screen;
 use crate::script::Proof;
 
 /// The first wait for the proof; each next one is longer by [`LONGER`].
@@ -33,7 +33,7 @@ const UNSEEN: &str = "unseen";
 #[derive(Debug, PartialEq, Eq)]
 enum Line {
     /// The text stands there; the screen with it.
-    Ours(String),
+    Ours(Screen),
     /// So does an earlier one, that came late.
     Mixed,
     /// It is empty, or somebody else's.
@@ -45,7 +45,7 @@ enum Line {
 /// What came of a wait for a text.
 enum Found {
     /// It stands in its line; the screen with it.
-    There(String),
+    There(Screen),
     /// It needs no key of ours any more.
     Over,
     /// It is not there, and nothing was pressed for it.
@@ -128,7 +128,7 @@ impl Typist {
     }
 
     /// Presses the key until the text has left its line, or is proven.
-    async fn press_while_there(&self, id: &BlockId, mark: &str, mut screen: String) {
+    async fn press_while_there(&self, id: &BlockId, mark: &str, mut screen: Screen) {
         let is_by_screen = self.place.typed.proof == Proof::Screen;
         let mut is_seen = true;
         for press in 0..PRESSES_MAX {
@@ -184,22 +184,20 @@ impl Typist {
 
     /// Looks at the line in which one types.
     async fn look(&self, id: &BlockId, mark: &str) -> Line {
-        match self.pane.screen(0, true).await {
+        match self.pane.screen().await {
             Ok(screen) => read(screen, mark, id),
             Err(_) => Line::Hidden,
         }
     }
 }
 
-fn read(screen: String, mark: &str, id: &BlockId) -> Line {
-    if !has_line(&screen, mark) {
+fn read(screen: Screen, mark: &str, id: &BlockId) -> Line {
+    if !screen.has_line(mark) {
         return Line::Hidden;
     }
-    let Some(typed) = draft(&screen, mark) else { return Line::Other };
-    // Programs show a placeholder for a long one.
-    let is_ours = is_ours(&typed) || typed.starts_with('[');
-    let is_mixed = typed_names(&screen, mark).iter().any(|it| it != id.as_str());
-    match is_ours {
+    let Some(typed) = screen.draft(mark) else { return Line::Other };
+    let is_mixed = screen.typed_names(mark).iter().any(|it| it != id.as_str());
+    match screen.holds_ours(mark) {
         true if is_mixed || typed.contains("][") => Line::Mixed,
         true => Line::Ours(screen),
         false => Line::Other,
@@ -216,20 +214,20 @@ mod tests {
     fn line(typed: &str) -> Line {
         let edge = "────────────";
         let screen = format!("❯ ‹wb:{OLD}› said before\n\n{edge}\n❯ {typed}\n{edge}\n  hint\n");
-        match read(screen, "❯", &ID.parse().unwrap()) {
-            Line::Ours(_) => Line::Ours(String::new()),
+        match read(Screen::of(&screen), "❯", &ID.parse().unwrap()) {
+            Line::Ours(_) => Line::Ours(Screen::default()),
             other => other,
         }
     }
 
     #[test]
     fn a_key_is_pressed_for_our_text_alone() {
-        let ours = Line::Ours(String::new());
+        let ours = Line::Ours(Screen::default());
         assert_eq!(line(&format!("‹wb:{ID}› hello")), ours);
         assert_eq!(line("[Pasted text #1 +3 lines]"), ours);
         assert_eq!(line("what a person wrote"), Line::Other);
         assert_eq!(line(""), Line::Other);
-        assert_eq!(read("May I? (y)".to_owned(), "❯", &ID.parse().unwrap()), Line::Hidden);
+        assert_eq!(read(Screen::of("May I? (y)"), "❯", &ID.parse().unwrap()), Line::Hidden);
         // One that came late stands before it, on a line of its own or not.
         assert_eq!(line(&format!("‹wb:{OLD}› hello‹wb:{ID}› hello")), Line::Mixed);
         let (one, two) = ID.split_at(9);

@@ -15,7 +15,7 @@ pub(in crate::jobs) async fn put_away(
 ) {
     let put = async {
         let pane = Pane::find(terminals, session, guard).await?;
-        let screen = veiled(&plain(&pane.screen(0, false).await?), secrets);
+        let screen = veiled(&plain(&pane.last_lines(0).await?), secrets);
         JobFolder::make(dir)?.put(SCREEN_FILE, screen.as_bytes())?;
         pane.close().await
     };

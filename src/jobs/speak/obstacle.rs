@@ -6,7 +6,7 @@ use tracing::info;
 use crate::base::BlockId;
 use crate::jobs::speak::screen;
 use crate::jobs::speak::typist::Typist;
-use crate::process::{PaneState, draft, has_line, is_ours};
+use crate::process::{PaneState, Screen, is_ours};
 use crate::script::Proof;
 
 /// So long after a person's last key nothing is pasted, in seconds.
@@ -35,12 +35,12 @@ impl Typist {
     pub(super) async fn sight(&self) -> Sight {
         let seen = match &self.place.typed.input {
             Some(_) => self.pane.sight().await,
-            None => self.pane.standing().await.map(|state| (state, String::new())),
+            None => self.pane.standing().await.map(|state| (state, Screen::default())),
         };
         match seen {
             Ok((state, screen)) => {
                 let mark = self.place.typed.input.as_deref();
-                let has_line = mark.is_none_or(|mark| has_line(&screen, mark));
+                let has_line = mark.is_none_or(|mark| screen.has_line(mark));
                 let why = match self.hindrance(&state) {
                     None => self.hindrance_in_line(mark, screen).await,
                     why => why,
@@ -69,16 +69,16 @@ impl Typist {
     }
 
     /// Returns what stands in the way in the line in which one types, as in `held_draft`.
-    async fn hindrance_in_line(&self, mark: Option<&str>, seen: String) -> Option<&'static str> {
+    async fn hindrance_in_line(&self, mark: Option<&str>, seen: Screen) -> Option<&'static str> {
         let mark = mark?;
         let screen = match self.place.typed.proof {
             Proof::Hooks => Ok(seen),
             Proof::Screen if !screen::is_still(&self.pane, &self.place.typed).await => {
                 return Some("moving");
             }
-            Proof::Screen => self.pane.screen(0, true).await,
+            Proof::Screen => self.pane.screen().await,
         };
-        match screen.map(|screen| draft(&screen, mark)) {
+        match screen.map(|screen| screen.draft(mark)) {
             Ok(None) => None,
             // It came back, or nobody took it: what follows would be glued to it.
             Ok(Some(draft)) if is_ours(&draft) && self.clear().await => None,

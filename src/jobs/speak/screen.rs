@@ -11,7 +11,7 @@ use tokio::time::{Instant, sleep};
 
 use crate::jobs::speak::typist::{Desk, send};
 use crate::jobs::speak::{Ending, Fact, NO_REPLY, Tokens};
-use crate::process::{Pane, draft, has_line, is_ours, plain};
+use crate::process::{Pane, Screen};
 use crate::script::{Proof, Typed};
 
 /// How often a screen is looked at while something is expected of it.
@@ -38,9 +38,9 @@ pub(super) async fn watch(desk: &Desk, pane: &Pane, typed: &Typed, tell: &Sender
             continue;
         }
         sleep(LOOK_EVERY).await;
-        let now = pane.screen(0, true).await.ok();
-        let is_waiting = now.as_deref().is_some_and(|it| waits(it, typed));
-        same = if is_waiting && now == before { same + 1 } else { 0 };
+        let now = pane.screen().await.ok();
+        let is_waiting = now.as_ref().is_some_and(|it| waits(it, typed));
+        same = if is_waiting && is_same(now.as_ref(), before.as_ref()) { same + 1 } else { 0 };
         before = now;
         match is_ready {
             false if is_waiting && desk.be_ready() => send(tell, Fact::Ready).await,
@@ -67,20 +67,22 @@ pub(super) fn ended(how: Ending) -> Fact {
 
 /// Returns whether a program waits to be spoken to, and draws nothing meanwhile.
 pub(super) async fn is_still(pane: &Pane, typed: &Typed) -> bool {
-    let before = pane.screen(0, true).await.ok();
+    let before = pane.screen().await.ok();
     sleep(LOOK_EVERY).await;
-    let now = pane.screen(0, true).await.ok();
-    now == before && now.is_some_and(|it| waits(&it, typed))
+    let now = pane.screen().await.ok();
+    is_same(now.as_ref(), before.as_ref()) && now.is_some_and(|it| waits(&it, typed))
+}
+
+fn is_same(now: Option<&Screen>, before: Option<&Screen>) -> bool {
+    now.zip(before).is_some_and(|(now, before)| now.is_same(before))
 }
 
 /// Waits until a text that stood on this screen has left its line; whether it has.
-pub(super) async fn until_taken(pane: &Pane, mark: &str, before: &str, wait: Duration) -> bool {
+pub(super) async fn until_taken(pane: &Pane, mark: &str, before: &Screen, wait: Duration) -> bool {
     let deadline = Instant::now() + wait;
     loop {
-        if let Ok(now) = pane.screen(0, true).await
-            && has_line(&now, mark)
-            && !draft(&now, mark).is_some_and(|it| is_shown(&it))
-            && plain(&now) != plain(before)
+        if let Ok(now) = pane.screen().await
+            && is_taken(&now, mark, before)
         {
             return true;
         }
@@ -91,14 +93,20 @@ pub(super) async fn until_taken(pane: &Pane, mark: &str, before: &str, wait: Dur
     }
 }
 
-/// Whether a text of ours stands in a line: itself, or a placeholder for a long one.
-fn is_shown(draft: &str) -> bool {
-    is_ours(draft) || draft.starts_with('[')
+fn is_taken(now: &Screen, mark: &str, before: &Screen) -> bool {
+    let is_gone = now.has_line(mark) && !now.holds_ours(mark) && now.plain() != before.plain();
+    // A program that prompts anew for each text leaves it where it is.
+    is_gone || now.has_left(mark)
 }
 
-fn waits(screen: &str, typed: &Typed) -> bool {
-    match &typed.ready {
-        Some(words) => plain(screen).contains(words.as_str()),
-        None => typed.input.as_ref().is_some_and(|it| has_line(screen, it)),
+fn waits(screen: &Screen, typed: &Typed) -> bool {
+    match (&typed.ready, &typed.input) {
+        // The words may be those above a text that it works on.
+        (Some(words), Some(mark)) => {
+            screen.plain().contains(words.as_str()) && !screen.has_left(mark)
+        }
+        (Some(words), None) => screen.plain().contains(words.as_str()),
+        (None, Some(mark)) => screen.has_line(mark),
+        (None, None) => false,
     }
 }

@@ -17,7 +17,7 @@ use tracing::{info, warn};
 
 use crate::base::{BlockId, Clock, Result, fault};
 use crate::jobs::speak::{Ending, Fact, Stance, Voice, screen, written};
-use crate::process::{JobFolder, Pane, Pasted, Terminals, draft, is_ours, plain, with_token};
+use crate::process::{JobFolder, Pane, Pasted, Terminals, is_ours, plain, with_token};
 use crate::script::{Proof, Typed};
 
 /// The pause between a text and the key: programs take a key that comes with it for a part of it.
@@ -136,7 +136,7 @@ impl Desk {
 
     /// Returns the last lines of the terminal, if it is there.
     pub(in crate::jobs) async fn screen(&self, lines: u32) -> Option<String> {
-        match self.pane.get()?.screen(lines, false).await {
+        match self.pane.get()?.last_lines(lines).await {
             Ok(screen) => Some(plain(&screen)),
             Err(cause) => {
                 info!("the screen is not seen: {}", cause.chain());
@@ -386,13 +386,7 @@ impl Typist {
     /// Returns whether the line in which one types still holds what was pasted.
     async fn holds_ours(&self) -> bool {
         let Some(mark) = &self.place.typed.input else { return false };
-        match self.pane.screen(0, true).await {
-            // Programs show a placeholder for a long one.
-            Ok(screen) => {
-                draft(&screen, mark).is_some_and(|it| is_ours(&it) || it.starts_with('['))
-            }
-            Err(_) => false,
-        }
+        self.pane.screen().await.is_ok_and(|screen| screen.holds_ours(mark))
     }
 
     /// Removes a text of ours from the line in which one types; whether nothing is left there.
@@ -404,7 +398,7 @@ impl Typist {
                 return false;
             }
             sleep(CLEAR_PAUSE).await;
-            match self.pane.screen(0, true).await.map(|screen| draft(&screen, mark)) {
+            match self.pane.screen().await.map(|screen| screen.draft(mark)) {
                 Ok(None) => return true,
                 Ok(Some(draft)) if is_ours(&draft) => {}
                 // Somebody types there.

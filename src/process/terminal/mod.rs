@@ -7,16 +7,15 @@
 
 mod hooks;
 mod pane;
+mod screen;
 mod server;
 mod spawn;
 mod text;
 
 pub use hooks::{bytes_from, last_bytes, tell_hooks};
 pub use pane::{Pane, PaneState, Pasted};
+pub use screen::{Screen, plain};
 pub use server::Terminals;
 pub use spawn::InPane;
 pub(in crate::process) use spawn::spawn_in_pane;
-pub use text::{
-    draft, has_line, has_other_words, is_ours, plain, sanitized, token_names, typed_names,
-    with_token,
-};
+pub use text::{has_other_words, is_ours, sanitized, token_names, with_token};

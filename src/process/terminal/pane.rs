@@ -2,6 +2,7 @@
 
 use crate::base::{Error, Result, fault};
 use crate::process::terminal::Terminals;
+use crate::process::terminal::screen::{FORM, Screen};
 
 /// Stands before the screen in what tmux prints.
 const SCREEN: &str = "wb-screen";
@@ -105,19 +106,38 @@ impl Pane {
         self.state(said.lines())
     }
 
-    /// Returns its state and its screen with colors, of one moment.
+    /// Returns its state and its screen, of one moment.
     ///
     /// # Errors
     /// Same as [`Pane::standing`].
-    pub async fn sight(&self) -> Result<(PaneState, String)> {
+    pub async fn sight(&self) -> Result<(PaneState, Screen)> {
         let clients = format!("={}", self.session);
         let mut words = self.asking_state(&clients).to_vec();
-        words.extend([";", "display-message", "-p", SCREEN]);
-        words.extend([";", "capture-pane", "-p", "-J", "-t", &self.id, "-e"]);
+        words.extend([";", "display-message", "-p", SCREEN, ";"]);
+        words.extend(self.asking_screen());
         let said = self.terminals.tell(&words).await?;
         // Before it are numbers only.
         let (state, screen) = said.split_once(&format!("\n{SCREEN}\n")).unwrap_or_default();
-        Ok((self.state(state.lines())?, screen.to_owned()))
+        Ok((self.state(state.lines())?, Screen::read(screen)?))
+    }
+
+    /// Returns its screen, with the colors that mark hints.
+    ///
+    /// # Errors
+    /// Same as [`Pane::standing`].
+    pub async fn screen(&self) -> Result<Screen> {
+        Screen::read(&self.terminals.tell(&self.asking_screen()).await?)
+    }
+
+    /// Returns the command list that prints its screen.
+    fn asking_screen(&self) -> [&str; 18] {
+        #[rustfmt::skip]
+        let words = [
+            "display-message", "-p", "-t", &self.id, FORM, ";",
+            "capture-pane", "-p", "-N", "-t", &self.id, ";",
+            "capture-pane", "-p", "-J", "-e", "-t", &self.id,
+        ];
+        words
     }
 
     /// Returns the command list that prints its state, and when each client was used last.
@@ -145,18 +165,15 @@ impl Pane {
         })
     }
 
-    /// Returns the last lines of the screen, as plain text or with the colors that mark hints.
+    /// Returns the last lines, also of what has left the screen, as plain text.
     ///
     /// # Errors
     /// Same as [`Pane::standing`].
-    pub async fn screen(&self, lines: u32, has_colors: bool) -> Result<String> {
+    pub async fn last_lines(&self, lines: u32) -> Result<String> {
         let start = format!("-{}", lines.min(LINES_MAX));
         let mut words = vec!["capture-pane", "-p", "-J", "-t", &self.id];
         if lines > 0 {
             words.extend(["-S", &start]);
-        }
-        if has_colors {
-            words.push("-e");
         }
         self.terminals.tell(&words).await
     }

@@ -49,6 +49,11 @@ impl JsonSchema {
         found
     }
 
+    /// Returns whether a value is valid.
+    pub fn is_valid(&self, value: &Value) -> bool {
+        self.validator.is_valid(value)
+    }
+
     /// Fails unless the value is valid; names the first invalid places, as `payload.team: …`.
     ///
     /// # Errors

@@ -3,6 +3,7 @@
 //! **Invariant:** nothing here refers to the script engine; a function is a numbered `Slot`.
 
 pub(in crate::script) mod engine;
+mod example;
 mod input_type;
 pub(in crate::script) mod json_schema;
 pub(in crate::script) mod output;

@@ -11,7 +11,7 @@ use warp::reply::Response;
 
 use crate::api::agents::{AgentView, Peek, PeekQuery, TurnView, TurnsQuery};
 use crate::api::handoffs::{HandoverRequest, HandoverView};
-use crate::api::mail::SendRequest;
+use crate::api::mail::{MessageQuery, SendRequest};
 use crate::base::{Error, ErrorKind, Millis, Result, is_segment};
 use crate::flows::jobs::PRIVATE_OUTPUT;
 use crate::flows::{self, Site};
@@ -47,6 +47,8 @@ struct AgentPage {
     /// What its terminal shows, or what it printed last; `None` if that is private.
     peek: Option<Peek>,
     messages: Vec<Row>,
+    /// Messages to it of which nothing shows that they arrived.
+    unconfirmed: Vec<Row>,
     turns: Vec<TurnRow>,
     /// The newest handoffs of its persona.
     handoffs: Vec<handoffs::Shown>,
@@ -255,6 +257,10 @@ async fn agent_page(
 ) -> Result<Response> {
     let agent = flows::agents::show(site, &caller, name).await?;
     let messages = conversation(site, &caller, &agent.address, RECENT).await?;
+    let unconfirmed = match agent.unconfirmed {
+        0 => Vec::new(),
+        _ => unconfirmed(site, &caller, &agent).await?,
+    };
     let shown = Shown::of(agent);
     let query = PeekQuery { lines: Some(SCREEN_LINES) };
     let peek = match flows::agents::peek(site, &caller, name, &query).await {
@@ -272,7 +278,17 @@ async fn agent_page(
         None => (None, None),
         Some((typed, cause)) => (Some((typed, cause.message().to_owned())), Some(cause)),
     };
-    let page = AgentPage { frame, shown, peek, messages, turns, handoffs, can_promote, refused };
+    let page = AgentPage {
+        frame,
+        shown,
+        peek,
+        messages,
+        unconfirmed,
+        turns,
+        handoffs,
+        can_promote,
+        refused,
+    };
     match cause {
         None => reply::page(&page),
         Some(cause) => reply::refused(&page, &cause),
@@ -286,6 +302,17 @@ async fn has_conversation(site: &Site, caller: &Caller, name: &str) -> Result<bo
         Err(cause) if cause.kind() == ErrorKind::Conflict => Ok(false),
         Err(cause) => Err(cause),
     }
+}
+
+async fn unconfirmed(site: &Site, caller: &Caller, agent: &AgentView) -> Result<Vec<Row>> {
+    let query = MessageQuery {
+        to: Some(agent.address.to_string()),
+        state: Some("unconfirmed".to_owned()),
+        limit: Some(RECENT),
+        ..MessageQuery::default()
+    };
+    let found = flows::mail::list(site, caller, query).await?.items;
+    Ok(found.into_iter().map(Row::of).collect())
 }
 
 async fn send(site: Site, mut call: Call) -> Result<Response> {

@@ -70,6 +70,8 @@ struct ApprovalPage {
     fields: Vec<Field>,
     /// The job that requested it.
     job: Option<Job>,
+    /// Why *Approve with changes* was refused, and the note that was typed.
+    refused: Option<(String, String)>,
     /// The expired call that can still be made, and its conversation.
     later: Option<(CallId, ChatId)>,
 }
@@ -125,10 +127,20 @@ pub(in crate::http::pages) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
 }
 
 async fn show(site: Site, call: Call) -> Result<Response> {
-    let (frame, caller) = Frame::of(&site, &call, "/decisions")?;
-    let id: ApprovalId = call.param("id")?;
-    let view = flows::approvals::show::show(&site, &caller, &id).await?;
-    let job = job(&site, &caller, view.approval.job_id.as_ref()).await?;
+    let (framed, id) = (Frame::of(&site, &call, "/decisions")?, call.param("id")?);
+    approval_page(&site, framed, &id, None).await
+}
+
+/// Shows an approval; with the fields of *Approve with changes* as they were sent, if that was
+/// refused.
+async fn approval_page(
+    site: &Site,
+    (frame, caller): (Frame, Caller),
+    id: &ApprovalId,
+    refused: Option<(&[(String, String)], &Error)>,
+) -> Result<Response> {
+    let view = flows::approvals::show::show(site, &caller, id).await?;
+    let job = job(site, &caller, view.approval.job_id.as_ref()).await?;
     let difference = match &view.texts.changes {
         Some(changes) => Some(
             compared(payload_form::pretty(&view.texts.payload), payload_form::pretty(changes))
@@ -137,15 +149,31 @@ async fn show(site: Site, call: Call) -> Result<Response> {
         None => None,
     };
     let is_pending = view.approval.state == State::Pending;
-    let fields = match is_pending && frame.may_decide {
+    let mut fields = match is_pending && frame.may_decide {
         true => payload_form::fields(&view.texts.payload, view.texts.schema.as_ref()),
         false => Vec::new(),
     };
     let facts = facts(&view.texts.payload);
     let json =
         if facts.is_some() { String::new() } else { payload_form::pretty(&view.texts.payload) };
-    let later = later(&site, &caller, &view).await?;
-    reply::page(&ApprovalPage { frame, facts, json, difference, fields, job, later, view })
+    let later = later(site, &caller, &view).await?;
+    if let Some((sent, cause)) = refused {
+        payload_form::refill(&mut fields, sent, cause);
+    }
+    let told = refused.map(|(sent, cause)| {
+        (cause.message().to_owned(), given(sent, "note").map(form::text).unwrap_or_default())
+    });
+    let page =
+        ApprovalPage { frame, facts, json, difference, fields, job, later, view, refused: told };
+    match refused {
+        None => reply::page(&page),
+        Some((_, cause)) => reply::refused(&page, cause),
+    }
+}
+
+/// Returns a field of a form that was sent.
+fn given<'s>(sent: &'s [(String, String)], name: &str) -> Option<&'s str> {
+    sent.iter().find(|(it, _)| it == name).map(|(_, text)| text.as_str())
 }
 
 /// Returns the call that an expired question was about, if it can still be made.
@@ -198,11 +226,11 @@ async fn decide(site: Site, mut call: Call, answer: Answer) -> Result<Response> 
     let sent: Vec<(String, String)> = call.form(APPROVAL_BODY_BYTES_MAX).await?;
     let (id, caller): (ApprovalId, _) = (call.param("id")?, call.caller()?);
     let at = format!("/approvals/{id}");
-    let given = |name: &str| sent.iter().find(|(it, _)| it == name).map(|(_, text)| text.as_str());
-    let note = given("note").and_then(form::optional);
+    let framed = Frame::of(&site, &call, "/decisions")?;
+    let note = given(&sent, "note").and_then(form::optional);
     let typed = note.clone();
     let done = async {
-        let version = given("version").and_then(|it| it.parse().ok()).ok_or_else(|| {
+        let version = given(&sent, "version").and_then(|it| it.parse().ok()).ok_or_else(|| {
             Error::invalid("the form has no version").code("bad_form").hint("reload the page")
         })?;
         let changes = match answer {
@@ -215,7 +243,12 @@ async fn decide(site: Site, mut call: Call, answer: Answer) -> Result<Response> 
         let request = DecideRequest { version, changes, note };
         flows::approvals::decide::decide(&site, &caller, &id, answer, request).await
     };
-    form::answer(done.await, |_| at.clone(), at.clone(), typed)
+    match done.await {
+        Err(cause) if cause.code_str() == payload_form::BAD_PAYLOAD => {
+            approval_page(&site, framed, &id, Some((&sent, &cause))).await
+        }
+        done => form::answer(done, |_| at.clone(), at.clone(), typed),
+    }
 }
 
 #[cfg(test)]

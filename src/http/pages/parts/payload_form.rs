@@ -7,6 +7,8 @@ use crate::base::{Error, Result, invisible_name};
 use crate::http::pages::parts::fields::Field;
 use crate::http::pages::parts::form;
 
+/// The code of a value that its field or its schema does not accept.
+pub(in crate::http::pages) const BAD_PAYLOAD: &str = "bad_payload";
 /// The prefix of a value's name in the form.
 const PREFIX: &str = "field.";
 /// The name of the field that holds a whole payload.
@@ -96,7 +98,7 @@ pub(in crate::http::pages) fn new_payload(
     Ok(Value::Object(payload))
 }
 
-/// Puts what was typed, and why it was refused, into the fields of a new payload.
+/// Puts what was typed, and why it was refused, into the fields of a payload.
 pub(in crate::http::pages) fn refill(
     fields: &mut [Field],
     sent: &[(String, String)],
@@ -105,11 +107,12 @@ pub(in crate::http::pages) fn refill(
     for field in fields {
         let typed = sent.iter().find(|(name, _)| *name == field.name);
         field.value = typed.map(|(_, text)| form::text(text)).unwrap_or_default();
-        let name = field.name.strip_prefix(PREFIX).unwrap_or_default();
-        let is_of_field = |fault: &&str| {
-            let rest = fault.strip_prefix("payload.").and_then(|it| it.strip_prefix(name));
-            rest.is_some_and(|it| it.starts_with([':', '.']))
+        let at = match field.name.strip_prefix(PREFIX) {
+            Some(name) => format!("{WHOLE}.{name}"),
+            None => WHOLE.to_owned(),
         };
+        let is_of_field =
+            |fault: &&str| fault.strip_prefix(&*at).is_some_and(|it| it.starts_with([':', '.']));
         let fault = refusal.message().split("; ").find(is_of_field);
         field.refusal = fault.map(|it| it.split_once(": ").map_or(it, |it| it.1).to_owned());
     }
@@ -278,7 +281,7 @@ fn json(text: &str, path: &str) -> Result<Value> {
 }
 
 fn bad(path: &str, what: &str) -> Error {
-    Error::invalid(format!("{path}: {what}")).code("bad_payload").hint("correct and resend it")
+    Error::invalid(format!("{path}: {what}")).code(BAD_PAYLOAD).hint("correct and resend it")
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
 use crate::base::limit::{ERROR_TAIL_BYTES_MAX, format_duration};
-use crate::base::{Error, Result, fault, tail_of};
+use crate::base::{DISK_FULL, Error, Result, fault, tail_of};
 use crate::jobs::rows::sentence::{NO_FOLDER, NO_WORKTREE};
 use crate::jobs::rows::{retention, table};
 use crate::jobs::run::decide;
@@ -22,6 +22,7 @@ use crate::jobs::run::dispatch::{Inner, Running};
 use crate::jobs::run::execution::follow::is_final;
 use crate::jobs::run::execution::phase::{self, Ran};
 use crate::jobs::run::execution::{SETTLE_RETRY, failed};
+use crate::jobs::run::instance_reply::{self, InstanceFiles};
 use crate::jobs::run::launch;
 use crate::jobs::run::monitor;
 use crate::jobs::run::settle::{self, Outcome};
@@ -46,6 +47,29 @@ pub(in crate::jobs) enum Cleaned {
     Done(Option<String>),
     /// The server is stopping; the next one continues.
     Left,
+}
+
+/// Writes the files of an instance. On a full disk it waits for room; what was written by halves
+/// is written again.
+pub(super) async fn lay_out(
+    inner: &Inner,
+    job: &Job,
+    files: &InstanceFiles,
+    stop: &CancellationToken,
+) -> Result<()> {
+    while fault::holds("before_files") {
+        tokio::time::sleep(SETTLE_RETRY).await;
+    }
+    while let Err(cause) = instance_reply::lay_out(inner, job, files) {
+        if cause.code_str() != DISK_FULL {
+            return Err(cause);
+        }
+        if wait_for_room(job, cause, stop).await.is_err() {
+            // The server stops: the job is given back.
+            return Ok(());
+        }
+    }
+    Ok(())
 }
 
 /// Makes the workspace and runs `prepare`.

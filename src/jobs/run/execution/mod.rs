@@ -65,7 +65,7 @@ pub(super) async fn execute(
             task::run((&inner, &generation), &job, (token, &tasks), &outside, &stop).await;
         return settle_until_done((&inner, &generation), &job, outcome, &stop).await;
     }
-    let outcome = match prepare(&inner, &generation, &job, token).await {
+    let outcome = match prepare(&inner, &generation, (&job, token), &stop).await {
         Err(outcome) => outcome,
         Ok(ready) if outside.cancel.is_cancelled() => {
             drop(ready);
@@ -137,8 +137,8 @@ pub(super) fn failed(reason: Reason, tail: String) -> Outcome {
 pub(super) async fn prepare(
     inner: &Inner,
     generation: &Arc<Generation>,
-    job: &Job,
-    token: String,
+    (job, token): (&Job, String),
+    stop: &CancellationToken,
 ) -> std::result::Result<Ready, Outcome> {
     let Some(kind) = generation.config.kind_of_job(&job.kind) else {
         let tail = format!("kind \"{}\" no longer exists", job.kind);
@@ -163,8 +163,8 @@ pub(super) async fn prepare(
     }
     fault::crash_point("after_prepare");
     if let Some(files) = &prepared.files {
-        instance_reply::lay_out(inner, job, files)
-            .map_err(|cause| failed(Reason::SpawnFailed, cause.chain()))?;
+        let laid_out = around::lay_out(inner, job, files, stop).await;
+        laid_out.map_err(|cause| failed(Reason::SpawnFailed, cause.chain()))?;
     }
     let session = match &prepared.alone {
         Some(_) => None,

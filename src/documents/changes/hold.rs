@@ -24,7 +24,7 @@ impl Changes {
     /// Stores both states.
     ///
     /// # Errors
-    /// `unavailable` if git cannot write.
+    /// `unavailable` if git cannot write; `conflict` with code `planted_repository`.
     pub async fn hold(
         &mut self,
         repo: &Repo,
@@ -32,6 +32,7 @@ impl Changes {
         job: &JobId,
         (before, after): (&Tip, &Tip),
     ) -> Result<()> {
+        repo.refuse_replaced().await?;
         self.store_contents(repo, kept).await?;
         let mut orders = String::new();
         let base = format!("refs/wiki-browser/jobs/{job}");
@@ -61,7 +62,7 @@ impl Changes {
     }
 
     /// Writes saved contents that are in no commit as blobs.
-    async fn store_contents(&self, repo: &Repo, kept: &Kept) -> Result<()> {
+    pub(super) async fn store_contents(&self, repo: &Repo, kept: &Kept) -> Result<()> {
         // What git ignores is not stored.
         let files = self.files.iter().filter(|it| !ignored::is_ignored(it));
         let files = files.flat_map(|it| [&it.before.work, &it.after.work]);

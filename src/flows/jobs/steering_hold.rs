@@ -1,0 +1,62 @@
+//! Holds of all agents because of what changed while a job ran, and what else waits for the same
+//! decision: approvals, if the repository is another one since.
+
+use tracing::{debug, warn};
+
+use crate::base::{JobId, Result};
+use crate::documents::changes::{ChangesState, row};
+use crate::flows::Works;
+use crate::flows::check::external;
+use crate::flows::jobs::tree_guard;
+use crate::jobs;
+
+/// Holds all agents because of files that changed while a job ran.
+pub(super) async fn hold(works: &Works, job: &JobId, files: Vec<String>) {
+    let (id, files) = (job.clone(), covered(works, job, files));
+    let held = works.store.write(move |tx| jobs::hold_steering(tx, &id, &files)).await;
+    if let Err(cause) = held {
+        warn!(job_id = %job, "agents cannot be held: {}", cause.chain());
+    }
+}
+
+/// Releases the hold of a job, if there is one.
+pub(super) async fn let_go_of(works: &Works, job: &JobId) {
+    let (asked, id) = (job.clone(), job.clone());
+    let is_held = works.store.read(move |c| Ok(jobs::holding(c)?.contains(&asked)));
+    let gone = match is_held.await {
+        Ok(true) => works.store.write(move |tx| jobs::release_steering(tx, &id)).await,
+        other => other.map(drop),
+    };
+    if let Err(cause) = gone {
+        warn!(job_id = %job, "agents stay held: {}", cause.chain());
+    }
+}
+
+/// Covers secrets in the names of files and branches: an agent can put them there.
+pub(super) fn covered(works: &Works, job: &JobId, texts: Vec<String>) -> Vec<String> {
+    if texts.is_empty() {
+        return texts;
+    }
+    let config = works.config_of(job);
+    jobs::covered(texts, &config, (&works.config.folder, &external::environment()))
+}
+
+/// Refuses to write to a repository that was led elsewhere while a job ran, until a person has put
+/// it back or decided to keep it so: also after a restart, for which the other repository is the
+/// one that it opened.
+///
+/// # Errors
+/// `conflict` with code `planted_repository`.
+pub(in crate::flows) async fn refuse_astray(works: &Works) -> Result<()> {
+    for job in works.store.read(jobs::holding).await? {
+        if let Err(cause) = tree_guard::look_late(works, &job).await {
+            debug!(job_id = %job, "no look yet: {}", cause.chain());
+        }
+        let asked = job.clone();
+        let found = works.store.read(move |c| row::find(c, &asked)).await?;
+        if let Some(found) = found.filter(|it| it.state == ChangesState::Open) {
+            found.changes.refuse_astray(&works.repo, &job).await?;
+        }
+    }
+    Ok(())
+}

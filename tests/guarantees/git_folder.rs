@@ -211,7 +211,8 @@ fn g28_a_secret_in_a_name_is_covered_in_warnings() {
         &bench,
         "names",
         "mkdir -p .claude; echo x > .claude/$MY_API_KEY.md; \
-        echo x > n-$MY_API_KEY.txt; git branch b-$MY_API_KEY; git tag t-$MY_API_KEY",
+        echo x > n-$MY_API_KEY.txt; git branch b-$MY_API_KEY; git tag t-$MY_API_KEY; \
+         git config alias.$MY_API_KEY '!x'",
     );
     declare(&bench, "next", "exit 0");
     let server = bench.serve_with(&[("MY_API_KEY", SECRET)]);
@@ -221,7 +222,8 @@ fn g28_a_secret_in_a_name_is_covered_in_warnings() {
     for part in ["refs/heads/b-****", "refs/tags/t-****", "n-****", "agent_files: .claude/****"] {
         assert!(named.contains(part), "{part}: {named}");
     }
-    assert!(!named.contains(SECRET), "{named}");
+    assert!(named.contains(".git/config (alias.****"), "{named}");
+    assert!(!named.to_lowercase().contains(&SECRET.to_lowercase()), "{named}");
     let next = bench.job("next", json!({}));
     let message = is_held(&bench, &next, &job);
     assert!(message.contains(".claude/****") && !message.contains(SECRET), "{message}");

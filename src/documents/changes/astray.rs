@@ -42,7 +42,7 @@ impl Changes {
             if let Some((was, _)) = &folder {
                 let now = repo.git_folder();
                 if !was.is_same(&now) {
-                    return Err(repo.replaced(was, &now, &format!(" since job {job} ran")));
+                    return Err(repo.replaced(was, &now, Some(&job)));
                 }
                 // A server that was started meanwhile has opened another one.
                 repo.accept(Some(was));
@@ -67,7 +67,7 @@ fn led_elsewhere(repo: &Repo, name: &str, target: &str, job: &JobId) -> Error {
     let place = place.map_or_else(|_| format!(".git/{name}"), |it| it.to_string());
     Error::conflict(PLANTED_REPOSITORY, message).hint(format!(
         "nothing was changed. Check what it leads to, and put it back by hand (`rm '{place}'`, then \
-         move what was there back); or keep the link: `wiki-browser job keep {job}`"
+         move what was there back), then run `wiki-browser job restore {job}`; or keep the link: `wiki-browser job keep {job}`"
     ))
 }
 

@@ -12,7 +12,7 @@ use std::time::UNIX_EPOCH;
 use camino::{Utf8Path, Utf8PathBuf};
 use serde::{Deserialize, Serialize};
 
-use crate::base::{Error, Result, fault};
+use crate::base::{Error, JobId, Result, fault};
 use crate::documents::git::planted::PLANTED_REPOSITORY;
 use crate::documents::git::{GIT_FILE_BYTES_MAX, Repo, blocking};
 use crate::process::read_small;
@@ -165,31 +165,38 @@ impl Repo {
         let now = blocking(move || repo.git_folder()).await?;
         let known = opened.lock().unwrap_or_else(PoisonError::into_inner).folder.clone();
         if now != known {
-            return Err(self.replaced(&known, &now, ""));
+            return Err(self.replaced(&known, &now, None));
         }
         for (job, look) in self.looks().others(None) {
             if let Some(known) = look.before.git_folder.filter(|it| !it.is_same(&now)) {
-                return Err(self.replaced(&known, &now, &format!(" since job {job} began")));
+                return Err(self.replaced(&known, &now, Some(&job)));
             }
         }
         Ok(())
     }
 
-    /// Returns the error for another repository in the place of the known one.
+    /// Returns the error for another repository in the place of the known one, since a job ran.
     pub(in crate::documents) fn replaced(
         &self,
         known: &GitFolder,
         now: &GitFolder,
-        since: &str,
+        job: Option<&JobId>,
     ) -> Error {
         let place = self.top().join(".git");
         let (was, is) = (known.shown(), now.shown());
+        let since = job.map(|job| format!(" since job {job} ran")).unwrap_or_default();
         let message = format!("{place} is another repository{since}: it was {was}, and is {is}");
-        Error::conflict(PLANTED_REPOSITORY, message).hint(format!(
+        let back = format!(
             "nothing was changed. An agent may have replaced it: find the earlier one, and move it \
-             back to {place} by hand. If it was you, restart the server, and keep the change \
-             (`wiki-browser job keep ID`) if a job holds agents because of it"
-        ))
+             back to {place} by hand"
+        );
+        Error::conflict(PLANTED_REPOSITORY, message).hint(match job {
+            Some(job) => format!(
+                "{back}, then run `wiki-browser job restore {job}`; or keep this one: \
+                 `wiki-browser job keep {job}`"
+            ),
+            None => format!("{back}; if it was you, restart the server"),
+        })
     }
 
     /// Makes a repository that a person has accepted the known one, unless it was replaced again;

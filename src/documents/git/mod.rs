@@ -51,6 +51,7 @@ pub use head::{DETACHED_HEAD, Head, UNBORN_HEAD};
 pub use history::{HistoryPage, HistoryPlace};
 pub use last_change::LastChanges;
 pub use papers::PaperCommit;
+pub use planted::PLANTED_REPOSITORY;
 pub use proof::OBJECT_MISMATCH;
 pub use write::Person;
 
@@ -60,7 +61,6 @@ pub(in crate::documents) use convert::Conversion;
 use globs::SourceGlobs;
 pub(in crate::documents) use index::{Change, IndexEntry};
 pub(in crate::documents) use papers::Papers;
-pub(in crate::documents) use planted::PLANTED_REPOSITORY;
 pub(in crate::documents) use tree::{Grove, TreeEntry};
 pub(in crate::documents) use write::Moved;
 

@@ -3,8 +3,9 @@
 
 use tracing::{debug, warn};
 
-use crate::base::{JobId, Result};
+use crate::base::{Error, JobId, Result, fault};
 use crate::documents::changes::{ChangesState, row};
+use crate::documents::git::PLANTED_REPOSITORY;
 use crate::flows::Works;
 use crate::flows::check::external;
 use crate::flows::jobs::tree_guard;
@@ -53,10 +54,29 @@ pub(in crate::flows) async fn refuse_astray(works: &Works) -> Result<()> {
             debug!(job_id = %job, "no look yet: {}", cause.chain());
         }
         let asked = job.clone();
-        let found = works.store.read(move |c| row::find(c, &asked)).await?;
-        if let Some(found) = found.filter(|it| it.state == ChangesState::Open) {
-            found.changes.refuse_astray(&works.repo, &job).await?;
+        match works.store.read(move |c| row::find(c, &asked)).await? {
+            Some(found) if found.state == ChangesState::Open => {
+                found.changes.refuse_astray(&works.repo, &job).await?;
+            }
+            Some(_) => {}
+            None => refuse_lost(works, &job).await?,
         }
     }
     Ok(())
+}
+
+/// Refuses if nobody can tell whether it is the repository that a job began with.
+async fn refuse_lost(works: &Works, job: &JobId) -> Result<()> {
+    match tree_guard::remembered(works, job).await {
+        Err(cause) if !fault::is_off("git_folder") => {
+            let message = format!(
+                "what was there before job {job} is lost: nobody can tell whether .git is the same \
+                 repository"
+            );
+            Err(Error::conflict(PLANTED_REPOSITORY, message).source(cause).hint(format!(
+                "check it, then run `wiki-browser job keep {job}` once the job has ended"
+            )))
+        }
+        _ => Ok(()),
+    }
 }

@@ -418,7 +418,7 @@ pub(super) async fn remember(works: &Works, job: &JobId, look: Look) -> Result<(
 ///
 /// # Errors
 /// `unavailable` if it was written and is gone, damaged or another one.
-async fn remembered(works: &Works, job: &JobId) -> Result<Option<Look>> {
+pub(super) async fn remembered(works: &Works, job: &JobId) -> Result<Option<Look>> {
     let (folder, id) = (job_dir(&works.config.site.data, job), job.clone());
     let known = works.store.read(move |c| jobs::before_of(c, &id)).await?;
     blocking(move || {

@@ -52,7 +52,9 @@ pub fn covered(
     config: &Config,
     place: (&Utf8Path, &[(String, String)]),
 ) -> Vec<String> {
-    let secrets = secrets(config, place);
+    let mut secrets = secrets(config, place);
+    // Git's settings have small letters only.
+    secrets.extend(secrets.iter().map(|it| it.to_lowercase()).collect::<Vec<_>>());
     texts.iter().map(|it| veiled(it, &secrets)).collect()
 }
 

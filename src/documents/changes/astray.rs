@@ -66,8 +66,9 @@ fn led_elsewhere(repo: &Repo, name: &str, target: &str, job: &JobId) -> Error {
     let place = git_root(repo, name).map(|it| it.path().join(name));
     let place = place.map_or_else(|_| format!(".git/{name}"), |it| it.to_string());
     Error::conflict(PLANTED_REPOSITORY, message).hint(format!(
-        "nothing was changed. Check what it leads to, and put it back by hand (`rm '{place}'`, then \
-         move what was there back), then run `wiki-browser job restore {job}`; or keep the link: `wiki-browser job keep {job}`"
+        "nothing was changed. Check what it leads to, and put it back by hand (`rm '{place}'`, \
+         then move what was there back), then run `wiki-browser job restore {job}`; or keep the \
+         link: `wiki-browser job keep {job}`"
     ))
 }
 

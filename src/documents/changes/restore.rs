@@ -36,8 +36,9 @@ impl Changes {
     /// # Errors
     /// `conflict` with code `changed_since` or `not_kept` if all were requested and one cannot be
     /// restored: nothing was changed then. `not_found` with code `no_change` for a name without a
-    /// change. `conflict` with code `planted_repository` if git would write elsewhere. Errors of git or the disk: some changes may then be restored, and repeating the
-    /// request restores the rest.
+    /// change. `conflict` with code `planted_repository` if git would write elsewhere. Errors of
+    /// git or the disk: some changes may then be restored, and repeating the request restores the
+    /// rest.
     pub async fn restore(&self, repo: &Repo, kept: &Kept, wish: &Wish) -> Result<Plan> {
         let (_turn, _still) = match wish.is_rehearsal {
             true => (None, Some(repo.stillness().await)),

@@ -1,5 +1,6 @@
 //! What git starts since a change of its own files, and did not start before: hooks, and settings
-//! that name programs; and links that lead it elsewhere. An agent's git reads them; ours does not (`documents::git::settings`).
+//! that name programs; and links that lead it elsewhere. An agent's git reads them; ours does not
+//! (`documents::git::settings`).
 
 use std::collections::BTreeSet;
 

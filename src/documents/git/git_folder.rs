@@ -4,7 +4,6 @@
 //! person has accepted it. A name proves nothing: an agent can put a copy in its place, and change
 //! that unseen.
 
-use std::fs::File;
 use std::os::unix::fs::MetadataExt as _;
 use std::sync::{Mutex, PoisonError};
 use std::time::UNIX_EPOCH;
@@ -15,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use crate::base::{Error, JobId, Result, fault};
 use crate::documents::git::planted::PLANTED_REPOSITORY;
 use crate::documents::git::{GIT_FILE_BYTES_MAX, Repo, blocking};
-use crate::process::read_small;
+use crate::process::{Root, read_small};
 
 /// What stands for a folder that is missing or closed.
 const NOTHING: &str = "nothing";
@@ -79,7 +78,7 @@ impl GitFolder {
     fn opened(self, top: &Utf8Path) -> OpenedFolder {
         let paths = self.folders.iter().map(|it| top.join(&it.path));
         // One that cannot be opened is known by its numbers alone.
-        let held = paths.filter_map(|it| File::open(it).ok()).collect();
+        let held = paths.filter_map(|it| Root::open(&it).ok()).collect();
         OpenedFolder { folder: self, _held: held }
     }
 }
@@ -131,7 +130,7 @@ fn led_by(folder: &Utf8Path, file: &Utf8Path) -> Option<(String, Utf8PathBuf)> {
 /// The repository that was opened, or accepted since; its folders are held open.
 pub(super) struct OpenedFolder {
     folder: GitFolder,
-    _held: Vec<File>,
+    _held: Vec<Root>,
 }
 
 impl OpenedFolder {
@@ -164,6 +163,10 @@ impl Repo {
         let repo = self.clone();
         let now = blocking(move || repo.git_folder()).await?;
         let known = opened.lock().unwrap_or_else(PoisonError::into_inner).folder.clone();
+        if now.kind == NOTHING && known.kind != NOTHING {
+            // Git says so itself.
+            return Ok(());
+        }
         if now != known {
             return Err(self.replaced(&known, &now, None));
         }

@@ -23,8 +23,9 @@ use serde::{Deserialize, Serialize};
 use crate::base::limit::SOURCE_BYTES_MAX;
 use crate::base::{BlobId, Result, is_agent_file};
 use crate::documents::git::{GitFolder, Repo, blocking};
-use crate::documents::snapshot::refs::Refs;
 use crate::process::{Root, Standing};
+
+use refs::Refs;
 
 pub use kept::Kept;
 pub use links::are_below as are_links_below;

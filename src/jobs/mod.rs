@@ -74,6 +74,7 @@ pub use run::workspace::{
     Cleanup, HookRun, WorkspaceNeed, Workspaces, is_folder, usual_worktree, worktree_path,
 };
 pub use speak::listener::{Listen, Listener};
+pub use speak::veil::covered;
 pub use speak::{last_screen, tell_hook};
 
 /// Replaces this process by the command that attaches to an agent's terminal; returns on failure.

@@ -6,9 +6,13 @@ use wiki_browser::process::Children;
 use crate::git::support::{folder, git, init, open, program, site, try_git, write};
 
 async fn code(root: &camino::Utf8Path) -> String {
+    refusal(root).await.code_str().to_owned()
+}
+
+async fn refusal(root: &camino::Utf8Path) -> wiki_browser::base::Error {
     let error = open(root).await.map(|_| ()).unwrap_err();
     assert!(error.hint_str().is_some() || error.code_str() == "not_found", "{error}");
-    error.code_str().to_owned()
+    error
 }
 
 #[tokio::test]
@@ -60,7 +64,12 @@ async fn a_repository_that_leads_to_another_one_is_refused() {
     for (place, folder) in led.iter().zip([&top, &tree]) {
         let before = std::fs::read(place).ok();
         std::fs::write(place, format!("{copy}\n")).unwrap();
-        assert_eq!(code(folder).await, "planted_repository", "{place}");
+        let refusal = refusal(folder).await;
+        assert_eq!(refusal.code_str(), "planted_repository", "{place}");
+        // Without its `commondir`, a worktree would be none.
+        let does = if before.is_some() { "write `../..` into" } else { "remove" };
+        let hint = refusal.hint_str().unwrap();
+        assert!(hint.starts_with(&format!("{does} {place}")), "{hint}");
         match before {
             Some(bytes) => std::fs::write(place, bytes).unwrap(),
             None => std::fs::remove_file(place).unwrap(),

@@ -207,8 +207,8 @@ fn g20_uncommitted_work_survives_an_approval_or_refuses_it() {
         assert_eq!(before, everything(&bench), "{what}");
         assert_eq!(bench.proposal_status(&shown), "open", "{what}");
         shell(&format!(
-            "cd {}; find . -mindepth 1 -maxdepth 1 ! -name data -exec rm -rf {{}} +;
-             cp -a {copy}/. .",
+            "cd {}; find . -mindepth 1 -maxdepth 1 ! -name data ! -name .git -exec rm -rf {{}} +;
+             find .git -mindepth 1 -delete; cp -a {copy}/. .",
             bench.top
         ));
     }

@@ -16,6 +16,7 @@ mod decisions;
 mod disk;
 mod escape;
 mod flood;
+mod git_folder;
 mod git_programs;
 mod hooks;
 mod hostile;

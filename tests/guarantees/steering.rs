@@ -421,7 +421,11 @@ fn g31_what_was_there_before_cannot_be_hidden_by_a_restart() {
         let fields = format!("{FIELDS}, on_server_loss = \"keep\"");
         bench.word_kind("hides", &fields, &format!("{agent}; echo done > \"$OUT/done\""));
         bench.word_kind("next", FIELDS, "exit 0");
+        let proposes = format!("{FIELDS}, produces = \"proposal\"");
+        bench.topic_kind("proposes", &proposes, "echo other | propose --summary other");
         let server = bench.serve();
+        let topic = bench.topic("guide.md", "The first line.", "another text");
+        let approval = bench.approval(&bench.proposal("proposes", &topic));
         let first = bench.job("hides", json!({}));
         bench.wait_left("up");
         server.kill();
@@ -439,6 +443,10 @@ fn g31_what_was_there_before_cannot_be_hidden_by_a_restart() {
         assert!(ended["warnings"].to_string().contains("unwatched"), "{hides}: {ended:#}");
         let second = bench.job("next", json!({}));
         waits_for(&bench, &second, &first);
+        // It might be another repository.
+        assert_eq!(bench.send(&approval).refusal(), (409, "planted_repository"));
+        assert_eq!(bench.cli(&["job", "keep", &first]).0, 0);
+        bench.send(&approval).ok();
         server.stop();
     }
 }

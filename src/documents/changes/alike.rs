@@ -1,6 +1,7 @@
 //! Whether changes of one job are those of another as well.
 
 use crate::documents::changes::{Changes, FileChange, PrivateChange, RefChange};
+use crate::documents::git::GitFolder;
 
 impl Changes {
     /// Returns the files that steer agents, also of changes that were read from their row. `named`
@@ -35,7 +36,10 @@ impl Changes {
         let has_private = |it: &PrivateChange| {
             others.private.iter().any(|other| (&other.name, &other.after) == (&it.name, &it.after))
         };
+        let has_folder =
+            |it: &GitFolder| others.folder.as_ref().is_some_and(|other| other.1.is_same(it));
         self.more == 0
+            && self.folder.as_ref().is_none_or(|it| has_folder(&it.1))
             && (tip.is_none() || tip == others.tip.as_ref().map(|it| &it.1))
             && self.files.iter().all(has_file)
             && self.refs.iter().all(has_ref)

@@ -10,7 +10,7 @@ use crate::base::{BlobId, Error, JobId, Result};
 use crate::documents::changes::{Changes, FileChange, ignored};
 use crate::documents::commit::Person;
 use crate::documents::git::Repo;
-use crate::documents::snapshot::{Kept, PathState, Tip, Work, name};
+use crate::documents::snapshot::{Kept, PathState, Tip, Work, is_other_ref, name};
 
 /// One of the two states.
 struct Side {
@@ -24,7 +24,7 @@ impl Changes {
     /// Stores both states.
     ///
     /// # Errors
-    /// `unavailable` if git cannot write.
+    /// `unavailable` if git cannot write; `conflict` with code `planted_repository`.
     pub async fn hold(
         &mut self,
         repo: &Repo,
@@ -32,6 +32,7 @@ impl Changes {
         job: &JobId,
         (before, after): (&Tip, &Tip),
     ) -> Result<()> {
+        repo.refuse_replaced().await?;
         self.store_contents(repo, kept).await?;
         let mut orders = String::new();
         let base = format!("refs/wiki-browser/jobs/{job}");
@@ -43,9 +44,10 @@ impl Changes {
             orders += &format!("update {base}/{name} {commit}\n");
         }
         for (number, it) in self.refs.iter().enumerate() {
-            let sides = [("was", &it.before), ("is", &it.after)];
-            for (side, id) in sides.into_iter().filter_map(|(side, id)| Some((side, id.as_ref()?)))
-            {
+            // A fetch moves many of the others: where they are now needs no hold.
+            let is = it.after.as_ref().filter(|_| !is_other_ref(&it.name));
+            let sides = [("was", it.before.as_ref()), ("is", is)];
+            for (side, id) in sides.into_iter().filter_map(|(side, id)| Some((side, id?))) {
                 orders += &format!("update {base}/{side}/{number} {id}\n");
             }
             let sides = [("was", &it.entries_before), ("is", &it.entries_after)];
@@ -61,7 +63,7 @@ impl Changes {
     }
 
     /// Writes saved contents that are in no commit as blobs.
-    async fn store_contents(&self, repo: &Repo, kept: &Kept) -> Result<()> {
+    pub(super) async fn store_contents(&self, repo: &Repo, kept: &Kept) -> Result<()> {
         // What git ignores is not stored.
         let files = self.files.iter().filter(|it| !ignored::is_ignored(it));
         let files = files.flat_map(|it| [&it.before.work, &it.after.work]);

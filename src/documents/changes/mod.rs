@@ -4,10 +4,13 @@
 //! attributed to the agent; it was made "while the job ran".
 
 mod alike;
+mod astray;
 mod attributes;
 mod hold;
 mod ignored;
 mod plan;
+mod private;
+mod refs;
 mod restore;
 pub mod row;
 mod sight;
@@ -19,16 +22,20 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use crate::base::{BlobId, JobId, Result, is_agent_file, links_skills};
-use crate::documents::git::Repo;
+use crate::documents::git::{GitFolder, Repo};
 use crate::documents::proposals::attempt;
 use crate::documents::snapshot::{
-    HOOKS, Kept, PathState, STASH, STEERS, Snapshot, Spot, Stashed, Tip, Unclean, Work, name,
-    names_lock,
+    Kept, PathState, STEERS, Snapshot, Spot, Tip, Unclean, Work, name,
 };
 use crate::store::Store;
 
+use private::private;
+use refs::refs;
+
 pub use crate::api::changes::ChangesState;
 pub use plan::Plan;
+pub use private::PrivateChange;
+pub use refs::RefChange;
 pub use restore::Wish;
 pub use row::ChangesRow;
 
@@ -40,23 +47,6 @@ const NAMED_MAX: usize = 20;
 const COMMITS_MAX: usize = 1_000;
 /// Largest output of comparing two commits, in bytes.
 const LISTING_BYTES_MAX: usize = 256 * 1024 * 1024;
-
-/// A changed branch or tag, or the stash.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RefChange {
-    /// Its full name.
-    pub name: String,
-    /// Its commit before; `None` if it did not exist.
-    pub before: Option<BlobId>,
-    /// Its commit after.
-    pub after: Option<BlobId>,
-    /// For the stash: all entries before, newest first.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub entries_before: Vec<Stashed>,
-    /// For the stash: all entries after.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub entries_after: Vec<Stashed>,
-}
 
 /// A changed path of the working tree.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -105,26 +95,15 @@ impl FileChange {
     }
 }
 
-/// A changed file of git's own.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PrivateChange {
-    /// Relative to the git folder.
-    pub name: String,
-    /// Its state before.
-    pub before: Work,
-    /// Its state after.
-    pub after: Work,
-    /// What git starts since and did not start before: the hook, or the names of settings.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub starts: Vec<String>,
-}
-
 /// What changed while a job ran.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Changes {
     /// The old and new checkout, if another branch or a detached commit is checked out.
     pub tip: Option<(Tip, Tip)>,
-    /// Branches, tags and the stash.
+    /// The repositories before and after, if another one is at `.git`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub folder: Option<(GitFolder, GitFolder)>,
+    /// Branches, tags, the stash, and other refs.
     pub refs: Vec<RefChange>,
     /// Files, by index entry and content.
     pub files: Vec<FileChange>,
@@ -149,6 +128,7 @@ impl Changes {
     /// Returns whether nothing changed.
     pub fn is_empty(&self) -> bool {
         self.tip.is_none()
+            && self.folder.is_none()
             && self.refs.is_empty()
             && self.files.is_empty()
             && self.private.is_empty()
@@ -157,25 +137,17 @@ impl Changes {
     /// Returns sentences that describe the changes, each preceded by its code.
     pub fn sentences(&self) -> Vec<String> {
         let mut told = Vec::new();
+        if let Some((was, is)) = &self.folder {
+            let (was, is) = (was.shown(), is.shown());
+            told.push(format!(
+                "touched_git: .git is another repository: it was {was}, and is {is}"
+            ));
+        }
         if let Some((was, is)) = &self.tip {
             let (was, is) = (name_of(was), name_of(is));
             told.push(format!("moved_head: {is} is checked out instead of {was}"));
         }
-        if !self.refs.is_empty() {
-            let refs = self.refs.iter().map(|it| {
-                let name = &it.name;
-                match (&it.before, &it.after) {
-                    (None, Some(is)) => format!("{name} was made at {}", short(is)),
-                    (Some(was), None) => format!("{name}, which was {}, is gone", short(was)),
-                    (was, is) if was == is => {
-                        let (was, is) = (it.entries_before.len(), it.entries_after.len());
-                        format!("{name} had {was} entries and has {is}, other ones")
-                    }
-                    (was, is) => format!("{name} was {} and is {}", opt(was), opt(is)),
-                }
-            });
-            told.push(format!("moved_head: {} while the job ran", list(refs)));
-        }
+        told.extend(refs::sentences(&self.refs));
         if !self.files.is_empty() {
             let names = self.files.iter().map(|it| format!("{} ({})", it.path, it.how));
             told.push(format!("touched_tree: {} changed while the job ran", list(names)));
@@ -187,15 +159,7 @@ impl Changes {
             ));
         }
         if !self.private.is_empty() {
-            let names = self.private.iter().map(|it| {
-                let how = match (&it.before, &it.after) {
-                    (Work::Nothing, _) if names_lock(&it.name) => "left behind",
-                    (Work::Nothing, _) => "made",
-                    (_, Work::Nothing) => "removed",
-                    _ => "changed",
-                };
-                format!(".git/{} ({how})", it.name)
-            });
+            let names = self.private.iter().map(PrivateChange::shown);
             told.push(format!("touched_git: {} while the job ran", list(names)));
         }
         if self.more > 0 {
@@ -265,6 +229,7 @@ pub async fn compare(
     };
     let mut changes = Changes {
         tip: is_other_tip(&before.tip, &after.tip).then(|| (before.tip.clone(), after.tip.clone())),
+        folder: astray::exchanged(&before, after),
         refs: refs(&before, after),
         files: files(&before, after, &between),
         private: private(&before, after),
@@ -283,10 +248,15 @@ pub async fn compare(
     // Collected before the list is truncated: one decision covers all of them.
     let private = changes.private.iter().filter(|it| it.steers());
     let steering = changes.files.iter().filter(|it| it.steers(&named)).map(|it| it.path.clone());
-    let steering = private.map(PrivateChange::steering_name).chain(steering);
+    let folder = changes.folder.iter().map(|_| astray::GIT.to_owned());
+    let steering = folder.chain(private.map(PrivateChange::steering_name)).chain(steering);
     changes.agent_files = steering.take(NAMED_MAX).collect();
     changes.steering =
         changes.files.iter().filter(|it| it.steers(&named)).map(|it| it.path.clone()).collect();
+    if before.has_other_refs && !after.has_other_refs {
+        // Too many by now: what became of them is not known.
+        changes.more += 1;
+    }
     for over in [changes.files.len(), changes.refs.len()] {
         changes.more += over.saturating_sub(FILES_MAX);
     }
@@ -312,6 +282,13 @@ impl Snapshot {
         }
     }
 
+    /// Adopts the newly found repository.
+    pub fn accept_folder(&mut self, found: &Changes, is_wanted: impl Fn(&GitFolder) -> bool) {
+        if let Some((_, is)) = found.folder.as_ref().filter(|it| is_wanted(&it.1)) {
+            self.git_folder = Some(is.clone());
+        }
+    }
+
     /// Adopts the newly found state of git's own files that start other programs.
     pub fn accept_private(&mut self, found: &Changes, is_wanted: impl Fn(&PrivateChange) -> bool) {
         for it in found.private.iter().filter(|it| it.steers() && is_wanted(it)) {
@@ -325,44 +302,6 @@ impl Snapshot {
 
 fn is_other_tip(was: &Tip, is: &Tip) -> bool {
     was.branch != is.branch || (was.branch.is_none() && was.commit != is.commit)
-}
-
-fn refs(before: &Snapshot, after: &Snapshot) -> Vec<RefChange> {
-    let names: BTreeSet<&String> = before.refs.keys().chain(after.refs.keys()).collect();
-    let entries = |of: &Snapshot, name: &str| match name {
-        STASH => of.stash.clone(),
-        _ => Vec::new(),
-    };
-    let changes = names.into_iter().map(|name| RefChange {
-        name: name.clone(),
-        before: before.refs.get(name).cloned(),
-        after: after.refs.get(name).cloned(),
-        entries_before: entries(before, name),
-        entries_after: entries(after, name),
-    });
-    changes.filter(|it| it.before != it.after || it.entries_before != it.entries_after).collect()
-}
-
-fn private(before: &Snapshot, after: &Snapshot) -> Vec<PrivateChange> {
-    let names: BTreeSet<&String> = before.private.keys().chain(after.private.keys()).collect();
-    let state =
-        |all: &BTreeMap<String, Work>, name: &str| all.get(name).cloned().unwrap_or(Work::Nothing);
-    let changes = names.into_iter().map(|name| PrivateChange {
-        name: name.clone(),
-        before: state(&before.private, name),
-        after: state(&after.private, name),
-        starts: Vec::new(),
-    });
-    let mut changes: Vec<PrivateChange> = changes.filter(|it| it.before != it.after).collect();
-    let is_link = |it: &PrivateChange| it.name == HOOKS && matches!(it.after, Work::Link { .. });
-    if changes.iter().any(|it| is_link(it) && it.before == Work::Nothing) {
-        // What is behind a link that is new goes with it.
-        let is_behind = |it: &PrivateChange| {
-            it.name.starts_with("hooks/") && matches!(it.after, Work::Seen { .. })
-        };
-        changes.retain(|it| !is_behind(it) || it.before != Work::Nothing);
-    }
-    changes
 }
 
 type Between = BTreeMap<String, (Option<Spot>, Option<Spot>)>;

@@ -6,11 +6,10 @@ use crate::api::changes::{Item, Outcome};
 use crate::base::limit::SOURCE_BYTES_MAX;
 use crate::base::{BlobId, JobId, Result};
 use crate::documents::changes::attributes::{Conversions, End};
-use crate::documents::changes::{Changes, FileChange, PrivateChange, RefChange, name_of};
+use crate::documents::changes::{Changes, FileChange, PrivateChange, RefChange, astray, name_of};
 use crate::documents::git::{Checkout, Repo, blocking};
 use crate::documents::snapshot::{
-    ALTERNATES, HOOKS, Kept, Spot, Staged, Stashed, Tip, Work, facts_within, git_root,
-    hook_behind_a_link, hooks_facts, name,
+    ALTERNATES, Kept, Spot, Staged, Stashed, Tip, Work, facts_within, git_root, name,
 };
 use crate::process::{CLOSED, Root, Standing};
 
@@ -87,7 +86,7 @@ impl Present {
         let top = repo.git().folder().to_owned();
         Ok(Present {
             tip,
-            refs: repo.named_commits().await?,
+            refs: repo.named_commits().await?.named,
             stash: repo.stashed().await?,
             index,
             conversions: Conversions::of(repo, changes, &paths, place).await?,
@@ -267,8 +266,11 @@ impl Present {
     /// Returns whether one of git's own files can be restored.
     pub(super) async fn private(&self, repo: &Repo, it: &PrivateChange) -> Result<Item> {
         let root = git_root(repo, &it.name)?;
-        if let Some(hook) = hook(repo, &root, it)? {
+        if let Some(hook) = astray::hook(repo, &root, it)? {
             return Ok(hook);
+        }
+        if let Some(link) = astray::link(repo, it)? {
+            return Ok(link);
         }
         let now = standing(repo, &root, &it.name).await?;
         let (was, is) = (plain(&it.before), plain(&it.after));
@@ -383,29 +385,6 @@ async fn standing(repo: &Repo, root: &Root, path: &str) -> Result<Want> {
     blocking(look).await?
 }
 
-/// Returns the plan for hooks that cannot be put back: behind a link, or in a closed folder.
-fn hook(repo: &Repo, root: &Root, it: &PrivateChange) -> Result<Option<Item>> {
-    let is_seen = |work: &Work| matches!(work, Work::Seen { .. });
-    if !is_seen(&it.before) && !is_seen(&it.after) {
-        return Ok(None);
-    }
-    let (now, why) = match it.name.as_str() {
-        HOOKS => {
-            let facts = hooks_facts(root);
-            let now = facts.map_or(Work::Nothing, |facts| Work::Seen { facts });
-            (now, "the folder is closed to the server: give it access (chmod u+rwx)")
-        }
-        name if name.starts_with("hooks/") && root.path().join(HOOKS).is_symlink() => {
-            (hook_behind_a_link(repo, root, name)?, "it is behind a link, and was not kept")
-        }
-        _ => return Ok(None),
-    };
-    let outcome = outcome(now == it.before, now == it.after, false);
-    let why = if outcome == Outcome::NotKept { why } else { "it is another one now" };
-    let name = format!(".git/{}", it.name);
-    Ok(Some(item(name, "put it back".to_owned(), outcome, Some(why.to_owned()))))
-}
-
 /// Returns whether something stood at a path.
 fn was_there(it: &FileChange) -> bool {
     it.before.work != Work::Nothing
@@ -484,7 +463,7 @@ pub(super) fn plain(work: &Work) -> Want {
     }
 }
 
-fn outcome(is_before: bool, is_after: bool, is_kept: bool) -> Outcome {
+pub(super) fn outcome(is_before: bool, is_after: bool, is_kept: bool) -> Outcome {
     match (is_before, is_after, is_kept) {
         (true, _, _) => Outcome::AsBefore,
         (_, true, true) => Outcome::Ready,
@@ -493,7 +472,7 @@ fn outcome(is_before: bool, is_after: bool, is_kept: bool) -> Outcome {
     }
 }
 
-fn item(name: String, to: String, outcome: Outcome, why: Option<String>) -> Item {
+pub(super) fn item(name: String, to: String, outcome: Outcome, why: Option<String>) -> Item {
     let is_refused = matches!(outcome, Outcome::ChangedSince | Outcome::NotKept);
     Item { name, to, outcome, why: why.filter(|_| is_refused) }
 }

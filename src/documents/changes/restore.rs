@@ -14,7 +14,7 @@ use crate::base::limit::SOURCE_BYTES_MAX;
 use crate::base::{Context, Error, ErrorKind, JobId, Result, fault};
 use crate::documents::changes::attributes::End;
 use crate::documents::changes::plan::{FOLDER, Plan, Present, Want, clash, plain, want_of};
-use crate::documents::changes::{Changes, FileChange, PrivateChange, RefChange};
+use crate::documents::changes::{Changes, FileChange, PrivateChange, RefChange, astray};
 use crate::documents::git::{Repo, blocking};
 use crate::documents::snapshot::{Kept, STASH, Snapshot, Staged, Work, git_root, name};
 use crate::process::{Root, Standing};
@@ -36,10 +36,14 @@ impl Changes {
     /// # Errors
     /// `conflict` with code `changed_since` or `not_kept` if all were requested and one cannot be
     /// restored: nothing was changed then. `not_found` with code `no_change` for a name without a
-    /// change. Errors of git or the disk: some changes may then be restored, and repeating the
-    /// request restores the rest.
+    /// change. `conflict` with code `planted_repository` if git would write elsewhere. Errors of
+    /// git or the disk: some changes may then be restored, and repeating the request restores the
+    /// rest.
     pub async fn restore(&self, repo: &Repo, kept: &Kept, wish: &Wish) -> Result<Plan> {
-        let _turn = repo.turn().await;
+        let (_turn, _still) = match wish.is_rehearsal {
+            true => (None, Some(repo.stillness().await)),
+            false => (Some(repo.turn().await?), None),
+        };
         self.refuse_unknown(&wish.names)?;
         let present = Present::of(repo, self, (kept, &wish.job)).await?;
         let mut plan = self.plan(repo, &present).await?;
@@ -51,8 +55,13 @@ impl Changes {
         if wish.is_rehearsal {
             return Ok(plan);
         }
+        self.refuse_astray(repo, &wish.job).await?;
         if wish.names.is_empty() && !fault::is_off("restore_compare") {
             refuse_in_part(&plan, self, &wish.job)?;
+        }
+        if !self.is_held {
+            // It could not be stored after the job: perhaps there was another repository.
+            self.store_contents(repo, kept).await?;
         }
         let putting = Putting { repo, changes: self, present, job: &wish.job };
         putting.all(&mut plan).await?;
@@ -63,6 +72,9 @@ impl Changes {
 
     async fn plan(&self, repo: &Repo, present: &Present) -> Result<Plan> {
         let mut items = Vec::new();
+        if let Some((was, is)) = &self.folder {
+            items.push(astray::repository(repo, was, is).await?);
+        }
         for it in &self.private {
             items.push(present.private(repo, it).await?);
         }
@@ -94,7 +106,8 @@ impl Changes {
         let head = self.tip.iter().map(|_| "HEAD".to_owned());
         let refs = self.refs.iter().map(|it| it.name.clone());
         let files = self.files.iter().map(|it| it.path.clone());
-        private.chain(head).chain(refs).chain(files).collect()
+        let folder = self.folder.iter().map(|_| astray::GIT.to_owned());
+        folder.chain(private).chain(head).chain(refs).chain(files).collect()
     }
 
     /// Adds the restored state to the snapshot of a job that is running: it is not that job's

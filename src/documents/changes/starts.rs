@@ -1,5 +1,6 @@
 //! What git starts since a change of its own files, and did not start before: hooks, and settings
-//! that name programs. An agent's git reads them; ours does not (`documents::git::settings`).
+//! that name programs; and links that lead it elsewhere. An agent's git reads them; ours does not
+//! (`documents::git::settings`).
 
 use std::collections::BTreeSet;
 
@@ -16,14 +17,14 @@ const CONFIG_BYTES_MAX: u64 = 1024 * 1024;
 const UNREADABLE: &str = "unreadable";
 
 impl PrivateChange {
-    /// Returns whether git starts other programs since.
+    /// Returns whether git starts other programs since, or is led elsewhere.
     pub fn steers(&self) -> bool {
         !self.starts.is_empty()
     }
 
     /// Returns its name among the files that control agents.
     pub(super) fn steering_name(&self) -> String {
-        match is_hook(&self.name) || self.name == COMMON_DIR {
+        match is_hook(&self.name) || self.name == COMMON_DIR || self.leads_elsewhere() {
             true => format!(".git/{}", self.name),
             false => format!(".git/{} ({})", self.name, self.starts.join(", ")),
         }
@@ -39,6 +40,7 @@ fn is_hook(name: &str) -> bool {
 pub(super) async fn note(repo: &Repo, kept: &Kept, changes: &mut [PrivateChange]) -> Result<()> {
     for it in changes {
         it.starts = match it.name.as_str() {
+            name if it.leads_elsewhere() => vec![name.to_owned()],
             name if is_hook(name) && it.after != Work::Nothing => {
                 vec![name.to_owned()]
             }

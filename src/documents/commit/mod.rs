@@ -187,7 +187,7 @@ impl Approval {
 impl Approving {
     async fn run(mut self) -> Result<Committed> {
         let repo = self.repo.clone();
-        let _turn = repo.turn().await;
+        let _turn = repo.turn().await?;
         if let Some(papers) = repo.papers() {
             return self.on_paper(papers).await;
         }

@@ -48,7 +48,7 @@ pub struct Recovered {
 /// `unavailable` if the journal cannot be read. Problems of a single approval are reported in its
 /// [`Outcome`].
 pub async fn recover(repo: &Repo, store: &Store, settle: Settle) -> Result<Vec<Recovered>> {
-    let _turn = repo.turn().await;
+    let _turn = repo.turn().await?;
     recover_all(repo, store, &settle).await
 }
 

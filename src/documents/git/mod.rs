@@ -9,6 +9,7 @@ mod convert;
 mod deletion;
 mod entries;
 mod failure;
+mod git_folder;
 mod globs;
 mod head;
 mod history;
@@ -37,17 +38,20 @@ use crate::documents::git::failure::UNSAFE_REPOSITORY;
 use crate::documents::snapshot::Looks;
 use crate::process::{Children, Root};
 
+use git_folder::OpenedFolder;
 use planted::{refuse_diverted, refuse_planted};
 use settings::{Settings, StandIn, common_folder};
 
 pub use convert::CONTENT_FILTER;
 pub use entries::{Identity, KnownSources};
 pub use failure::{GIT_FAILED, INDEX_LOCKED, MERGE_IN_PROGRESS, REPOSITORY_DAMAGED};
+pub use git_folder::GitFolder;
 pub use globs::matches_any;
 pub use head::{DETACHED_HEAD, Head, UNBORN_HEAD};
 pub use history::{HistoryPage, HistoryPlace};
 pub use last_change::LastChanges;
 pub use papers::PaperCommit;
+pub use planted::PLANTED_REPOSITORY;
 pub use proof::OBJECT_MISMATCH;
 pub use write::Person;
 
@@ -87,6 +91,8 @@ struct Shared {
     deletions: deletion::Deletions,
     looks: Looks,
     tasks: TaskTracker,
+    /// The repository that the site works on; absent in a test without one.
+    opened: Option<std::sync::Mutex<OpenedFolder>>,
     /// The Sources of a test, which has no repository.
     papers: Option<papers::Papers>,
 }
@@ -144,6 +150,7 @@ impl Repo {
         let common = common_folder(root, common)?;
         refuse_diverted(&git_dir, &common)?;
         let git = git.within((&git_dir, &common), &work_tree);
+        let opened = Some(OpenedFolder::of(&work_tree, &common));
         let stand_in = Arc::new(StandIn::temporary(common.clone(), format)?);
         let shared = Shared {
             git,
@@ -160,6 +167,7 @@ impl Repo {
             deletions: deletion::Deletions::default(),
             looks: Looks::default(),
             tasks: TaskTracker::new(),
+            opened,
             papers: None,
         };
         Ok(Repo { shared: Arc::new(shared), stand_in, settings: None })
@@ -301,8 +309,13 @@ impl Repo {
 
     /// Waits until nothing else in this program changes the repository. Unlike any other lock it is
     /// held across `.await`, because it stands for the only index and working tree.
-    pub(in crate::documents) async fn turn(&self) -> RwLockWriteGuard<'_, ()> {
-        self.shared.approving.write().await
+    ///
+    /// # Errors
+    /// `conflict` with code `planted_repository` if it is another repository by now.
+    pub(in crate::documents) async fn turn(&self) -> Result<RwLockWriteGuard<'_, ()>> {
+        let turn = self.shared.approving.write().await;
+        self.refuse_replaced().await?;
+        Ok(turn)
     }
 
     /// Waits until nothing in this program changes the repository, and blocks changes meanwhile.

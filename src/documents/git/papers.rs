@@ -90,6 +90,7 @@ impl Repo {
             entries: entries::Entries::default(),
             looks: Looks::default(),
             tasks: TaskTracker::new(),
+            opened: None,
             papers: Some(Papers::default()),
             git_dir: git_dir.clone(),
         };

@@ -7,7 +7,7 @@ use crate::documents::git::call::Git;
 use crate::documents::git::settings::common_folder;
 
 /// The code of a repository that somebody has put in the place of the site's.
-const PLANTED_REPOSITORY: &str = "planted_repository";
+pub const PLANTED_REPOSITORY: &str = "planted_repository";
 
 /// Refuses a repository in a folder whose files another one tracks: somebody has put it there, and
 /// what is approved would go astray.

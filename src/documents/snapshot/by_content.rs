@@ -192,23 +192,13 @@ impl Search {
         for folder in &found {
             let names = self.names(folder);
             let is_own = self.own.as_ref().is_some_and(|own| format!("{folder}/").starts_with(own));
-            match folder.is_empty() {
-                true => self.repository_at_top(),
-                false if is_own => {}
-                false => self.repository_in(folder, &names),
+            if !folder.is_empty() && !is_own {
+                self.repository_in(folder, &names);
             }
             entries
                 .extend(names.into_iter().filter(|it| may_steer(it)).map(|it| join(folder, &it)));
         }
         self.take(entries, is_agent_file);
-    }
-
-    /// Notes a link or a file in the place of the repository's folder: it leads to another one.
-    fn repository_at_top(&mut self) {
-        let standing = self.top.standing(name::path(".git"), 0);
-        if matches!(standing, Ok(Standing::Link { .. } | Standing::File { .. })) {
-            self.found.ignored.push(".git".to_owned());
-        }
     }
 
     /// Notes a repository that somebody has put into a folder: git runs its settings there, and

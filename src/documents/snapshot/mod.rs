@@ -6,9 +6,11 @@
 
 mod by_content;
 mod kept;
+mod links;
 pub(in crate::documents) mod name;
 mod own_index;
 mod private;
+mod refs;
 pub(in crate::documents) mod status;
 mod steering;
 mod watched_jobs;
@@ -20,13 +22,18 @@ use serde::{Deserialize, Serialize};
 
 use crate::base::limit::SOURCE_BYTES_MAX;
 use crate::base::{BlobId, Result, is_agent_file};
-use crate::documents::git::{Repo, blocking};
+use crate::documents::git::{GitFolder, Repo, blocking};
 use crate::process::{Root, Standing};
 
+use refs::Refs;
+
 pub use kept::Kept;
+pub use links::are_below as are_links_below;
+pub(in crate::documents) use links::{link_at, may_be_link};
 pub(in crate::documents) use private::{
     ALTERNATES, COMMON_DIR, HOOKS, git_root, hook_behind_a_link, hooks_facts, names_lock,
 };
+pub(in crate::documents) use refs::is_other as is_other_ref;
 pub(in crate::documents) use status::ANNOUNCED;
 pub(in crate::documents) use steering::{STEERS, facts_within};
 pub use watched_jobs::{Look, Looks};
@@ -39,7 +46,7 @@ const IGNORED_READ_MAX: usize = 500;
 pub(in crate::documents) const LARGE: &str = "more than can be searched";
 /// Most bytes of content stored per snapshot.
 const READ_BYTES_MAX: usize = 64 * 1024 * 1024;
-/// Output limit for the names of branches, tags and the stash, in bytes.
+/// Output limit for the names of refs, in bytes.
 const REFS_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 /// Most stash entries recorded.
@@ -141,8 +148,15 @@ pub struct Tip {
 pub struct Snapshot {
     /// What is checked out.
     pub tip: Tip,
-    /// Branches, tags and the stash.
+    /// Branches, tags, the stash, and other refs.
     pub refs: BTreeMap<String, BlobId>,
+    /// Whether refs that are neither branches, tags nor the stash are among them.
+    #[serde(default)]
+    pub has_other_refs: bool,
+    /// The repository; absent in the snapshot of an earlier version of this program, which has no
+    /// links in it, either.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub git_folder: Option<GitFolder>,
     /// The stash entries, newest first: the ref only names the newest.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stash: Vec<Stashed>,
@@ -246,7 +260,7 @@ impl Repo {
         let own = kept.folder_below(self.git().folder());
         let found = self.find_steering(&status, named, own).await?;
         self.read_steering(&mut status, &found.named).await?;
-        let stash = match refs.contains_key(STASH) {
+        let stash = match refs.named.contains_key(STASH) {
             true => self.stashed().await?,
             false => Vec::new(),
         };
@@ -258,7 +272,7 @@ impl Repo {
     fn fill(
         &self,
         (status, closed, found): (status::Status, BTreeMap<String, Unclean>, Steering),
-        (refs, stash): (BTreeMap<String, BlobId>, Vec<Stashed>),
+        (refs, stash): (Refs, Vec<Stashed>),
         kept: &Kept,
     ) -> Result<Snapshot> {
         let top = Root::open(self.git().folder())?;
@@ -290,7 +304,17 @@ impl Repo {
             paths.entry(path).or_insert(Unclean { head: None, state, is_ignored: true });
         }
         let (tip, named) = (status.tip, found.named);
-        Ok(Snapshot { tip, refs, stash, paths, private, has_ignored: true, named })
+        Ok(Snapshot {
+            tip,
+            refs: refs.named,
+            has_other_refs: refs.has_others,
+            git_folder: Some(self.git_folder()),
+            stash,
+            paths,
+            private,
+            has_ignored: true,
+            named,
+        })
     }
 
     /// Returns the stash entries, newest first; empty if the stash is damaged.
@@ -307,24 +331,6 @@ impl Repo {
         entries
             .map(|(id, title)| Ok(Stashed { commit: id.parse()?, title: title.to_owned() }))
             .collect()
-    }
-
-    /// Returns branches, tags and the stash.
-    pub(in crate::documents) async fn named_commits(&self) -> Result<BTreeMap<String, BlobId>> {
-        let call = self.git().call(&[
-            "for-each-ref",
-            "--format=%(objectname) %(refname)",
-            "refs/heads",
-            "refs/tags",
-            "refs/stash",
-            // Another git shows other commits by them.
-            "refs/replace",
-            "refs/notes",
-        ]);
-        let listed = call.output_max(REFS_BYTES_MAX).output().await?;
-        let listed = name::shown(&listed);
-        let named = listed.lines().filter_map(|line| line.split_once(' '));
-        named.map(|(id, name)| Ok((name.to_owned(), id.parse()?))).collect()
     }
 }
 

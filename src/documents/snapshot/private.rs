@@ -8,7 +8,7 @@ use camino::Utf8PathBuf;
 use crate::base::Result;
 use crate::base::limit::SOURCE_BYTES_MAX;
 use crate::documents::git::Repo;
-use crate::documents::snapshot::{Reader, Work, name};
+use crate::documents::snapshot::{Reader, Work, links, name};
 use crate::process::{Root, Standing};
 
 /// The file that names other places of objects.
@@ -90,6 +90,7 @@ pub(in crate::documents) fn names_lock(name: &str) -> bool {
 /// `not_found` if it cannot be opened.
 pub(in crate::documents) fn git_root(repo: &Repo, name: &str) -> Result<Root> {
     let is_shared = SHARED.contains(&name)
+        || links::is_shared(name)
         || name == HOOKS
         || name.starts_with("hooks/")
         || name.starts_with("refs/");
@@ -121,13 +122,17 @@ pub(super) fn look(
         let root = Root::open(&folder)?;
         for name in names {
             match reader.work(&root, &name)? {
-                Work::Nothing => {}
+                Work::Nothing => {
+                    let behind = links::behind(repo, &root, &name)?;
+                    found.extend(behind.map(|work| (name, work)));
+                }
                 work => {
                     found.insert(name, work);
                 }
             }
         }
     }
+    found.extend(links::look(repo, reader)?);
     Ok(found)
 }
 
@@ -187,8 +192,8 @@ impl Hooks {
     }
 }
 
-/// Returns the facts of a hook in a folder that a link names.
-fn facts_behind(repo: &Repo, folder: &Root, name: &str) -> Result<Option<String>> {
+/// Returns the facts of a file in a folder that a link names.
+pub(super) fn facts_behind(repo: &Repo, folder: &Root, name: &str) -> Result<Option<String>> {
     Ok(match folder.standing(name::path(name), SOURCE_BYTES_MAX)? {
         Standing::Nothing => None,
         Standing::File { bytes, mode } => Some(format!("{mode:o} {}", repo.hash(&bytes))),

@@ -264,7 +264,7 @@ async fn refuse_large(tree: &Tree, base: &BlobId, commits: (&BlobId, &[BlobId]))
     let bytes = committed_bytes(tree, base, commits).await?;
     match bytes > KEPT_WORK_BYTES_MAX && !fault::is_off("kept_work") {
         true => Err(not_kept(format!(
-            "{bytes} bytes were committed, and at most {KEPT_WORK_BYTES_MAX} are kept"
+            "{bytes} bytes were committed or staged, and at most {KEPT_WORK_BYTES_MAX} are kept"
         ))),
         false => Ok(()),
     }

@@ -41,6 +41,10 @@ impl Tree {
     pub(super) async fn of(site: &Repo, folder: &Utf8Path, path: &Utf8Path) -> Result<Tree> {
         let name = path.file_name().ok_or_else(|| Error::invalid(format!("{path} has no name")))?;
         let repo = site.elsewhere(folder).await?;
+        if repo.top() == site.top() {
+            // What is saved would be in another repository than the site's.
+            site.refuse_replaced().await?;
+        }
         let own = repo.common_dir().join("worktrees").join(name);
         Ok(Tree { repo, path: path.to_owned(), own })
     }

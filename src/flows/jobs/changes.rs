@@ -15,7 +15,7 @@ use crate::documents::git::{
 use crate::documents::proposals::attempt;
 use crate::documents::proposals::proposal::STALE_BASE;
 use crate::documents::{NOT_A_SOURCE, NOT_TEXT, SOURCE_DIRTY, SOURCE_EXISTS, SOURCE_GONE};
-use crate::flows::jobs::{one_decision, tree_guard};
+use crate::flows::jobs::{one_decision, steering_hold, tree_guard};
 use crate::flows::requests::inputs;
 use crate::flows::{Site, Works, viewer};
 use crate::jobs;
@@ -64,6 +64,9 @@ pub async fn restore(
         return Ok(Restored { items, restorable: true, restored: true, held_at });
     }
     let found = undecided(site, caller, id).await?;
+    if !request.dry_run {
+        steering_hold::refuse_astray(site).await?;
+    }
     let kept = tree_guard::open_kept(site).await?;
     let wish = Wish { job: id.clone(), names: request.names, is_rehearsal: request.dry_run };
     let repo = site.repo.clone();
@@ -98,6 +101,9 @@ pub async fn keep(site: &Site, caller: &Caller, id: &JobId) -> Result<Kept> {
         .write(move |tx| one_decision::decide(tx, &asked, ChangesState::Kept, &actor))
         .await?;
     info!(job_id = %id, "what changed while job {id} ran is kept");
+    if let Some((_, is)) = found.changes.folder.clone() {
+        site.repo.accept_git_folder(Some(is)).await?;
+    }
     one_decision::keep_alike(site, id, &found.changes, &by).await;
     Ok(Kept { kept: true, held_at: Some(held_at(id)) })
 }
@@ -124,7 +130,10 @@ async fn keep_unseen(site: &Site, caller: &Caller, id: &JobId, by: &Actor) -> Re
             // By now there may be something to decide.
             Ok(_) if is_changed(site, id).await? => return Ok(false),
             Ok(_) => {}
-            Err(cause) => info!(job_id = %id, "kept unseen: {}", cause.chain()),
+            Err(cause) => {
+                info!(job_id = %id, "kept unseen: {}", cause.chain());
+                site.repo.accept_git_folder(None).await?;
+            }
         }
     } else if let Some(found) = tree_guard::accept(site, id).await? {
         kept = found;
@@ -142,6 +151,9 @@ async fn keep_unseen(site: &Site, caller: &Caller, id: &JobId, by: &Actor) -> Re
         })
         .await?;
     info!(job_id = %id, "what changed while job {id} ran is kept");
+    if let Some((_, is)) = kept.folder.clone() {
+        site.repo.accept_git_folder(Some(is)).await?;
+    }
     one_decision::keep_alike(site, id, &kept, by).await;
     Ok(true)
 }
@@ -189,6 +201,9 @@ pub(in crate::flows) fn view(c: &Connection, id: &JobId) -> Result<Option<Change
     let head = all.tip.iter().map(|(was, is)| {
         change("HEAD".to_owned(), "moved", (json!(name_of(was)), json!(name_of(is))))
     });
+    let folder = all.folder.iter().map(|(was, is)| {
+        change(".git".to_owned(), "replaced", (json!(was.shown()), json!(is.shown())))
+    });
     let refs = all.refs.iter().map(|it| {
         let how = match (&it.before, &it.after) {
             (None, _) => "created",
@@ -205,9 +220,10 @@ pub(in crate::flows) fn view(c: &Connection, id: &JobId) -> Result<Option<Change
         let name = format!(".git/{}", it.name);
         change(name, "changed", (json!(it.before), json!(it.after)))
     });
-    let total = head.len() + all.refs.len() + all.files.len() + all.private.len() + all.more;
+    let total =
+        folder.len() + head.len() + all.refs.len() + all.files.len() + all.private.len() + all.more;
     let items: Vec<ChangeView> =
-        head.chain(refs).chain(files).chain(private).take(SHOWN_MAX).collect();
+        folder.chain(head).chain(refs).chain(files).chain(private).take(SHOWN_MAX).collect();
     Ok(Some(ChangesView {
         state: found.state,
         more: total - items.len(),
@@ -223,11 +239,13 @@ fn change(name: String, how: &str, (before, after): (Value, Value)) -> ChangeVie
     ChangeView { name, how: how.to_owned(), before, after }
 }
 
-/// Refuses to commit to a branch that was checked out while a job ran, until a person accepts it.
+/// Refuses to commit to a branch that was checked out while a job ran, or to a repository that is
+/// another one since, until a person accepts it.
 ///
 /// # Errors
-/// `conflict` with code `branch_switched`.
+/// `conflict` with codes `branch_switched`, `planted_repository`.
 pub(in crate::flows) async fn refuse_switched(works: &Works) -> Result<()> {
+    steering_hold::refuse_astray(works).await?;
     if fault::is_off("restore_offer") {
         return Ok(());
     }

@@ -9,14 +9,17 @@ use crate::base::{Actor, JobId, Result, fault};
 use crate::documents::changes::{
     Changes, ChangesRow, ChangesState, FileChange, PrivateChange, row,
 };
+use crate::documents::git::GitFolder;
 use crate::documents::snapshot::{PathState, Work};
 use crate::flows::Works;
-use crate::flows::jobs::tree_guard;
+use crate::flows::jobs::{steering_hold, tree_guard};
 use crate::jobs;
 use crate::store::Tx;
 
 /// The accepted content of files that steer agents.
 struct Wanted<'a> {
+    /// The repository, if it is another one.
+    folder: Option<&'a GitFolder>,
     /// Files, by path.
     files: BTreeMap<&'a str, &'a PathState>,
     /// Git's own files, by name.
@@ -27,7 +30,12 @@ impl<'a> Wanted<'a> {
     fn of(kept: &'a Changes, named: &'a [String]) -> Wanted<'a> {
         let files = kept.steering_files(named).map(|it| (it.path.as_str(), &it.after));
         let private = kept.steering_private().map(|it| (it.name.as_str(), &it.after));
-        Wanted { files: files.collect(), private: private.collect() }
+        let folder = kept.folder.as_ref().map(|it| &it.1);
+        Wanted { folder, files: files.collect(), private: private.collect() }
+    }
+
+    fn has_folder(&self, folder: &GitFolder) -> bool {
+        self.folder.is_some_and(|it| it.is_same(folder))
     }
 
     fn has(&self, file: &FileChange) -> bool {
@@ -40,7 +48,8 @@ impl<'a> Wanted<'a> {
 
     /// Returns whether all that steers agents among some changes is wanted.
     fn covers(&self, found: &Changes, named: &[String]) -> bool {
-        found.steering_files(named).all(|it| self.has(it))
+        found.folder.as_ref().is_none_or(|it| self.has_folder(&it.1))
+            && found.steering_files(named).all(|it| self.has(it))
             && found.steering_private().all(|it| self.has_private(it))
     }
 }
@@ -50,7 +59,7 @@ impl<'a> Wanted<'a> {
 pub(super) async fn keep_alike(works: &Works, decided: &JobId, kept: &Changes, by: &Actor) {
     let named = tree_guard::named_for(works, decided);
     let wanted = Wanted::of(kept, &named);
-    let is_none = wanted.files.is_empty() && wanted.private.is_empty();
+    let is_none = wanted.files.is_empty() && wanted.private.is_empty() && wanted.folder.is_none();
     if is_none || fault::is_off("one_decision") {
         return;
     }
@@ -77,6 +86,7 @@ async fn accept_running(works: &Works, decided: &JobId, wanted: &Wanted<'_>) -> 
             continue;
         };
         let begun = looks.amend_one(&job, |before| {
+            before.accept_folder(&found, |folder| wanted.has_folder(folder));
             before.accept(&found, |file| wanted.has(file));
             before.accept_private(&found, |file| wanted.has_private(file));
         });
@@ -84,7 +94,7 @@ async fn accept_running(works: &Works, decided: &JobId, wanted: &Wanted<'_>) -> 
         tree_guard::remember(works, &job, begun).await?;
         let named = tree_guard::named_for(works, &job);
         if wanted.covers(&found, &named) {
-            tree_guard::let_go_of(works, &job).await;
+            steering_hold::let_go_of(works, &job).await;
         }
     }
     Ok(())

@@ -18,6 +18,7 @@ use crate::documents::changes::{self, Changes, row};
 use crate::documents::snapshot::{Kept, Look, Looks, Snapshot};
 use crate::flows::Works;
 use crate::flows::check::steering_files;
+use crate::flows::jobs::steering_hold::{covered, hold, let_go_of};
 use crate::flows::repository::look_cache::Known;
 use crate::jobs::{self, Beginning, Recall, Steady, UNSEEN, Watch, Watched, job_dir};
 use crate::process::JobFolder;
@@ -210,26 +211,6 @@ async fn is_builtin(works: &Works, job: &JobId) -> bool {
     engine.is_some_and(Engine::is_builtin)
 }
 
-async fn hold(works: &Works, job: &JobId, files: Vec<String>) {
-    let id = job.clone();
-    let held = works.store.write(move |tx| jobs::hold_steering(tx, &id, &files)).await;
-    if let Err(cause) = held {
-        warn!(job_id = %job, "agents cannot be held: {}", cause.chain());
-    }
-}
-
-pub(super) async fn let_go_of(works: &Works, job: &JobId) {
-    let (asked, id) = (job.clone(), job.clone());
-    let is_held = works.store.read(move |c| Ok(jobs::holding(c)?.contains(&asked)));
-    let gone = match is_held.await {
-        Ok(true) => works.store.write(move |tx| jobs::release_steering(tx, &id)).await,
-        other => other.map(drop),
-    };
-    if let Err(cause) = gone {
-        warn!(job_id = %job, "agents stay held: {}", cause.chain());
-    }
-}
-
 /// Rechecks, until `stop`, the jobs that hold agents and cannot be decided yet: they are still
 /// running, or ended while git could not read the repository.
 pub async fn serve(works: Works, stop: CancellationToken) {
@@ -296,6 +277,7 @@ pub(in crate::flows) async fn accept(works: &Works, job: &JobId) -> Result<Optio
         return Ok(Some(Changes::default()));
     };
     let begun = looks.amend_one(job, |before| {
+        before.accept_folder(&found, |_| true);
         before.accept(&found, |_| true);
         before.accept_private(&found, |_| true);
     });
@@ -383,15 +365,16 @@ async fn compare(
     found.others = begun.others;
     let tips = (&begun.before.tip, &after.tip);
     let held = found.hold(&works.repo, &kept, job, tips).await;
-    let mut told = found.sentences();
+    let mut told = covered(works, job, found.sentences());
+    let files = covered(works, job, found.agent_files.clone());
     if let Err(cause) = held {
         warn!(job_id = %job, "what changed cannot be held: {}", cause.chain());
         told.push(format!("not_held: what there was may be lost: {}", cause.message()));
     }
-    let (id, steering) = (job.clone(), found.agent_files.first().cloned());
+    let (id, steering) = (job.clone(), files.first().cloned());
     let keep = works.store.write(move |tx| {
-        if !found.agent_files.is_empty() {
-            jobs::hold_steering(tx, &id, &found.agent_files)?;
+        if !files.is_empty() {
+            jobs::hold_steering(tx, &id, &files)?;
         }
         row::insert(tx, &id, &found)
     });
@@ -435,7 +418,7 @@ pub(super) async fn remember(works: &Works, job: &JobId, look: Look) -> Result<(
 ///
 /// # Errors
 /// `unavailable` if it was written and is gone, damaged or another one.
-async fn remembered(works: &Works, job: &JobId) -> Result<Option<Look>> {
+pub(super) async fn remembered(works: &Works, job: &JobId) -> Result<Option<Look>> {
     let (folder, id) = (job_dir(&works.config.site.data, job), job.clone());
     let known = works.store.read(move |c| jobs::before_of(c, &id)).await?;
     blocking(move || {

@@ -9,6 +9,8 @@ use camino::{Utf8Path, Utf8PathBuf};
 use tokio::time::Instant;
 
 use crate::base::{Clock, Result, fault, is_agent_file};
+use crate::documents::git::Repo;
+use crate::documents::snapshot::are_links_below;
 use crate::process::Stamp;
 
 /// Most names in a stamp; in a larger tree git runs every time.
@@ -97,6 +99,15 @@ impl<T: Clone> Known<T> {
         let (mut folders, except) = (self.folders.clone(), self.except.clone());
         let named = named.to_vec();
         let taken = tokio::task::spawn_blocking(move || {
+            // What git reads behind a link or a file, no stamp tells.
+            let is_led = |it: &Utf8PathBuf| {
+                Repo::is_led_elsewhere(it)
+                    || are_links_below(it)
+                    || are_links_below(&it.join(".git"))
+            };
+            if folders.iter().any(is_led) && !fault::is_off("git_folder") {
+                return None;
+            }
             // A stamp follows no links, but git does where its hooks are behind one.
             let places = |it: &Utf8PathBuf| [it.join(".git/hooks"), it.join("hooks")];
             let hooks: Vec<_> = folders.iter().flat_map(places).collect();

@@ -62,6 +62,13 @@ impl Steering {
                  repository; to keep them anyway: `wiki-browser job keep {job}`"
             );
         }
+        if first == ".git" {
+            return format!(
+                "another repository is at .git since job {job}{more}, and nothing is approved; to \
+                 restore it: move the earlier one back by hand, then `wiki-browser job restore \
+                 {job}`; to keep this one: `wiki-browser job keep {job}`"
+            );
+        }
         format!(
             "files that control agents changed during job {job}: {first}{more}; to restore them: \
              `wiki-browser job restore {job}`, to keep the changes: `wiki-browser job keep {job}`"

@@ -46,6 +46,18 @@ pub(in crate::jobs) fn secrets(
     values
 }
 
+/// Covers secrets in texts that are not output, such as warnings.
+pub fn covered(
+    texts: Vec<String>,
+    config: &Config,
+    place: (&Utf8Path, &[(String, String)]),
+) -> Vec<String> {
+    let mut secrets = secrets(config, place);
+    // Git's settings have small letters only.
+    secrets.extend(secrets.iter().map(|it| it.to_lowercase()).collect::<Vec<_>>());
+    texts.iter().map(|it| veiled(it, &secrets)).collect()
+}
+
 /// Covers secrets, and all that looks like a token of this program, also over the end of a line.
 pub(in crate::jobs) fn veiled(screen: &str, secrets: &[String]) -> String {
     if fault::is_off("masking") {

@@ -103,10 +103,11 @@ impl Stand {
         ));
     }
 
-    /// Puts the repository back.
+    /// Puts the repository back, in the same folder: another one would be refused.
     pub(super) fn put_back(&self) {
         self.user(&format!(
-            "find . -mindepth 1 -maxdepth 1 ! -name data -exec rm -rf {{}} +; cp -a '{}'/. .
+            "find . -mindepth 1 -maxdepth 1 ! -name data ! -name .git -exec rm -rf {{}} +
+             test ! -d ../gone || mv ../gone .git; find .git -mindepth 1 -delete; cp -a '{}'/. .
              git update-index -q --refresh",
             self.copy
         ));

@@ -1,0 +1,74 @@
+//! Which branches, tags, stash entries and other refs changed between two snapshots.
+
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+
+use crate::base::BlobId;
+use crate::documents::changes::{list, opt, short};
+use crate::documents::snapshot::{STASH, Snapshot, Stashed, is_other_ref};
+
+/// A changed branch or tag, the stash, or another ref.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RefChange {
+    /// Its full name.
+    pub name: String,
+    /// Its commit before; `None` if it did not exist.
+    pub before: Option<BlobId>,
+    /// Its commit after.
+    pub after: Option<BlobId>,
+    /// For the stash: all entries before, newest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub entries_before: Vec<Stashed>,
+    /// For the stash: all entries after.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub entries_after: Vec<Stashed>,
+}
+
+impl RefChange {
+    fn sentence(&self) -> String {
+        let name = &self.name;
+        match (&self.before, &self.after) {
+            (None, Some(is)) => format!("{name} was made at {}", short(is)),
+            (Some(was), None) => format!("{name}, which was {}, is gone", short(was)),
+            (was, is) if was == is => {
+                let (was, is) = (self.entries_before.len(), self.entries_after.len());
+                format!("{name} had {was} entries and has {is}, other ones")
+            }
+            (was, is) => format!("{name} was {} and is {}", opt(was), opt(is)),
+        }
+    }
+}
+
+/// Returns what changed; of refs that are neither branches, tags nor the stash only if both
+/// snapshots have them.
+pub(super) fn refs(before: &Snapshot, after: &Snapshot) -> Vec<RefChange> {
+    let has_others = before.has_other_refs && after.has_other_refs;
+    let names: BTreeSet<&String> = before.refs.keys().chain(after.refs.keys()).collect();
+    let names = names.into_iter().filter(|it| has_others || !is_other_ref(it));
+    let entries = |of: &Snapshot, name: &str| match name {
+        STASH => of.stash.clone(),
+        _ => Vec::new(),
+    };
+    let changes = names.map(|name| RefChange {
+        name: name.clone(),
+        before: before.refs.get(name).cloned(),
+        after: after.refs.get(name).cloned(),
+        entries_before: entries(before, name),
+        entries_after: entries(after, name),
+    });
+    changes.filter(|it| it.before != it.after || it.entries_before != it.entries_after).collect()
+}
+
+/// Returns a sentence about branches, tags and the stash, and one about all others.
+pub(super) fn sentences(refs: &[RefChange]) -> Vec<String> {
+    let (others, own): (Vec<&RefChange>, Vec<&RefChange>) =
+        refs.iter().partition(|it| is_other_ref(&it.name));
+    let told = [("moved_head", own), ("touched_git", others)].into_iter();
+    let told = told.filter(|it| !it.1.is_empty());
+    told.map(|(code, refs)| {
+        let named = list(refs.into_iter().map(RefChange::sentence));
+        format!("{code}: {named} while the job ran")
+    })
+    .collect()
+}

@@ -1,0 +1,236 @@
+//! G31 and G19, if a job leads git elsewhere: another repository at `.git`, or a link in the place
+//! of git's own folders; and what it does with refs that are neither branches nor tags.
+
+use camino::{Utf8Path, Utf8PathBuf};
+use serde_json::json;
+
+use crate::guarantees::looks::{WAITS, declare, is_held, told};
+use crate::support::{Bench, Call, shell};
+
+/// A kind that proposes another text of a document.
+fn declare_proposes(bench: &Bench) {
+    let agent = "{ cat \"$root/$path\"; echo more; } | propose --summary more";
+    bench.topic_kind("proposes", "timeout = \"30s\", produces = \"proposal\"", agent);
+}
+
+/// Makes such a proposal; returns the request that approves it.
+fn proposal(bench: &Bench, path: &str, quote: &str) -> Call {
+    bench.approval(&bench.proposal("proposes", &bench.topic(path, quote, "more")))
+}
+
+#[track_caller]
+fn refused(bench: &Bench, approval: &Call) {
+    let answer = bench.send(approval);
+    assert_eq!(answer.refusal(), (409, "planted_repository"), "{answer:?}");
+}
+
+fn head(git_dir: &Utf8Path) -> String {
+    shell(&format!("git --git-dir='{git_dir}' rev-parse refs/heads/main"))
+}
+
+#[track_caller]
+fn cannot_restore(bench: &Bench, job: &str) -> String {
+    let (code, out, err) = bench.cli(&["job", "restore", job]);
+    assert!(code != 0 && err.contains("by hand"), "{code} {out}{err}");
+    err
+}
+
+/// Fails with `WB_WITHOUT=git_folder`.
+#[test]
+fn g31_nothing_is_approved_into_another_repository() {
+    let bench = Bench::new();
+    declare_proposes(&bench);
+    let (git, old, copy) = (bench.top.join(".git"), bench.out.join("old"), bench.out.join("copy"));
+    declare(&bench, "next", "exit 0");
+    let exchange = format!("cp -r .git '{copy}' && mv .git '{old}' && mv '{copy}' .git");
+    declare(&bench, "copies", &format!("{exchange}\n{WAITS}"));
+    let link = format!("cp -r .git '{copy}' && mv .git '{old}' && ln -s '{copy}' .git");
+    declare(&bench, "links", &link);
+    let edit = format!("git config --file '{copy}/config' core.fsmonitor evil");
+    declare(&bench, "edits", &edit);
+    let server = bench.serve();
+    let (one, two) = (
+        proposal(&bench, "guide.md", "The first line."),
+        proposal(&bench, "notes.md", "Keep this."),
+    );
+    let was = head(&git);
+    let job = bench.job("copies", json!({}));
+    bench.wait_left("ready");
+    // While the job runs, and after the server was killed, which opens the copy.
+    refused(&bench, &one);
+    server.kill();
+    let server = bench.serve();
+    refused(&bench, &one);
+    let ended = bench.ended(&job);
+    assert!(told(&ended).contains("touched_git: .git is another repository"), "{ended:#}");
+    assert!(told(&ended).contains("agent_files: .git can control agents"), "{ended:#}");
+    let next = bench.job("next", json!({}));
+    assert!(is_held(&bench, &next, &job).contains(".git"));
+    let said = cannot_restore(&bench, &job);
+    assert!(said.contains("planted_repository") || said.contains("another repository"), "{said}");
+    // It holds across a restart without the job.
+    server.stop();
+    let server = bench.serve();
+    refused(&bench, &one);
+    is_held(&bench, &next, &job);
+    assert_eq!((head(&git), head(&old)), (was.clone(), was.clone()));
+    // Put back by hand, it is the known one again, without a restart.
+    std::fs::rename(&git, bench.out.join("evil")).unwrap();
+    std::fs::rename(&old, &git).unwrap();
+    let (code, out, err) = bench.cli(&["job", "restore", &job]);
+    assert_eq!(code, 0, "{out}{err}");
+    assert_eq!(bench.ended(&next)["status"], "succeeded");
+    bench.send(&one).ok();
+    assert_ne!(head(&git), was);
+    // What a person keeps is the known one; what changes behind the link is seen from then on.
+    let linked = bench.job("links", json!({}));
+    assert!(told(&bench.ended(&linked)).contains("agent_files: .git can control"));
+    refused(&bench, &two);
+    assert_eq!(bench.cli(&["job", "keep", &linked]).0, 0);
+    bench.send(&two).ok();
+    assert_ne!(head(&copy), head(&old));
+    for _ in 0..2 {
+        bench.ended(&bench.job("next", json!({})));
+    }
+    let named = told(&bench.ended(&bench.job("edits", json!({}))));
+    assert!(named.contains("agent_files: .git/config (core.fsmonitor) can control"), "{named}");
+    server.stop();
+}
+
+/// Fails with `WB_WITHOUT=git_folder`.
+#[test]
+fn g31_nothing_is_written_through_a_link_that_a_job_made() {
+    let bench = Bench::new();
+    declare_proposes(&bench);
+    let git = bench.top.join(".git");
+    let place = |name: &str| -> Utf8PathBuf { bench.out.join(name.replace('/', "-")) };
+    let links = ["refs/heads", "objects", "info", "index"];
+    for name in links {
+        let (kind, to) = (name.replace('/', "-"), place(name));
+        let then = "git commit -q --allow-empty -m unasked --no-verify";
+        let link = format!("mv .git/{name} '{to}' && ln -s '{to}' .git/{name} && {then}");
+        declare(&bench, &kind, &link);
+    }
+    let rules = format!("echo mine.txt > '{}/exclude'", place("info"));
+    declare(&bench, "rules", &rules);
+    declare(&bench, "next", "exit 0");
+    // Whoever has links there before has made them.
+    std::fs::rename(git.join("logs"), place("logs")).unwrap();
+    std::os::unix::fs::symlink(place("logs"), git.join("logs")).unwrap();
+    let server = bench.serve();
+    let approval = proposal(&bench, "guide.md", "The first line.");
+    let was = bench.git(&["rev-parse", "HEAD"]);
+    for name in links {
+        let job = bench.job(&name.replace('/', "-"), json!({}));
+        let named = told(&bench.ended(&job));
+        assert!(named.contains(&format!("agent_files: .git/{name} can control")), "{named}");
+        assert!(!named.contains("logs"), "{named}");
+        let next = bench.job("next", json!({}));
+        is_held(&bench, &next, &job);
+        refused(&bench, &approval);
+        let unasked = bench.git(&["rev-parse", "HEAD"]);
+        assert_ne!(unasked, was);
+        for asked in [vec![], vec!["main"]] {
+            let words = [vec!["job", "restore", job.as_str()], asked].concat();
+            let (code, out, err) = bench.cli(&words);
+            assert!(code != 0 && err.contains("by hand"), "{code} {out}{err}");
+        }
+        assert_eq!(bench.git(&["rev-parse", "HEAD"]), unasked, "{name}: nothing was written");
+        std::fs::remove_file(git.join(name)).unwrap();
+        std::fs::rename(place(name), git.join(name)).unwrap();
+        let (code, out, err) = bench.cli(&["job", "restore", &job]);
+        assert_eq!(code, 0, "{name}: {out}{err}");
+        assert_eq!(bench.git(&["rev-parse", "HEAD"]), was);
+        bench.ended(&next);
+    }
+    // The rules behind a link that a person keeps are read.
+    let job = bench.job("info", json!({}));
+    bench.ended(&job);
+    assert_eq!(bench.cli(&["job", "keep", &job]).0, 0);
+    let named = told(&bench.ended(&bench.job("rules", json!({}))));
+    assert!(named.contains("touched_git: .git/info/exclude (changed)"), "{named}");
+    server.stop();
+}
+
+#[test]
+fn g31_refs_that_are_neither_branches_nor_tags_are_put_back() {
+    let bench = Bench::new();
+    for name in ["remotes/origin/main", "remotes/origin/old", "bisect/bad", "keep/x"] {
+        bench.git(&["update-ref", &format!("refs/{name}"), "HEAD"]);
+    }
+    let remote = ["refs/remotes/origin/HEAD", "refs/remotes/origin/main"];
+    bench.git(&[&["symbolic-ref"], &remote[..]].concat());
+    bench.git(&["pack-refs", "--all"]);
+    let listed = || {
+        bench.git(&[
+            "for-each-ref",
+            "--format=%(objectname) %(refname) %(symref)",
+            "refs/remotes",
+            "refs/bisect",
+            "refs/keep",
+            "refs/worktree",
+        ])
+    };
+    let was = listed();
+    declare(
+        &bench,
+        "moves",
+        "new=$(git commit-tree -m evil HEAD^{tree}); \
+        git update-ref refs/remotes/origin/main $new; git update-ref -d refs/remotes/origin/old; \
+        git update-ref -d refs/bisect/bad; git update-ref refs/keep/x $new; \
+        git update-ref refs/worktree/y $new",
+    );
+    declare(&bench, "packs", "git pack-refs --all; git update-ref refs/prefetch/a HEAD");
+    let server = bench.serve();
+    let job = bench.job("moves", json!({}));
+    let named = told(&bench.ended(&job));
+    for part in [
+        "touched_git: refs/bisect/bad, which was",
+        "refs/keep/x was",
+        "origin/main was",
+        "refs/remotes/origin/old, which was",
+        "refs/worktree/y was made",
+    ] {
+        assert!(named.contains(part), "{part}: {named}");
+    }
+    assert!(!named.contains("origin/HEAD") && !named.contains("moved_head"), "{named}");
+    let (code, out, err) = bench.cli(&["job", "restore", &job]);
+    assert_eq!(code, 0, "{out}{err}");
+    assert_eq!(listed(), was);
+    let row = bench.ended(&bench.job("packs", json!({})));
+    assert_eq!(row["warnings"], json!([]), "{row:#}");
+    server.stop();
+}
+
+/// Fails with `WB_WITHOUT=masking`.
+#[test]
+fn g28_a_secret_in_a_name_is_covered_in_warnings() {
+    let bench = Bench::new();
+    const SECRET: &str = "sup3rS3cretV4lue-9x7";
+    declare(
+        &bench,
+        "names",
+        "mkdir -p .claude; echo x > .claude/$MY_API_KEY.md; \
+        echo x > n-$MY_API_KEY.txt; git branch b-$MY_API_KEY; git tag t-$MY_API_KEY; \
+         git config alias.$MY_API_KEY '!x'",
+    );
+    declare(&bench, "next", "exit 0");
+    let server = bench.serve_with(&[("MY_API_KEY", SECRET)]);
+    let job = bench.job("names", json!({}));
+    let ended = bench.ended(&job);
+    let named = told(&ended);
+    for part in ["refs/heads/b-****", "refs/tags/t-****", "n-****", ", .claude/****"] {
+        assert!(named.contains(part), "{part}: {named}");
+    }
+    assert!(named.contains(".git/config (alias.****"), "{named}");
+    assert!(!named.to_lowercase().contains(&SECRET.to_lowercase()), "{named}");
+    let next = bench.job("next", json!({}));
+    let message = is_held(&bench, &next, &job);
+    assert!(message.contains("alias.****") && !message.contains(SECRET), "{message}");
+    assert!(!server.log().contains(SECRET));
+    // It is still the name by which a person restores it.
+    let (code, out, err) = bench.cli(&["job", "restore", &job]);
+    assert_eq!(code, 0, "{out}{err}");
+    assert!(!bench.top.join(format!(".claude/{SECRET}.md")).exists());
+    server.stop();
+}

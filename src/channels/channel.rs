@@ -6,9 +6,9 @@ use serde_json::json;
 
 use crate::api::channels::Budget;
 use crate::base::{Actor, ChannelId, Error, ErrorKind, Event, EventKind, Ids, Millis, Result};
+use crate::channels::name_and_goal::{check_name, check_texts};
 use crate::channels::pause::Pause;
 use crate::channels::slug::{fold, slug};
-use crate::channels::text::{check_name, check_texts};
 use crate::store::Tx;
 
 const INSERT: &str = "

@@ -14,13 +14,13 @@ mod leave;
 mod member;
 mod mention;
 mod message;
+mod name_and_goal;
 mod pause;
 mod post;
 mod primer;
 mod provenance;
 mod slug;
 mod starts;
-mod text;
 mod waiting;
 mod wake;
 

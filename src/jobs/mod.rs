@@ -28,7 +28,7 @@ pub use queue::enqueue::{
 };
 pub use queue::lane::{Capacities, refresh_all};
 pub use queue::parking::{parked_for, resume, stop_waiting, wait_for};
-pub use queue::share::{Shares, Tally};
+pub use queue::script_jobs::{Shares, Tally};
 pub use queue::steering_hold::{
     STEERING_BELL, Steering, UNSEEN, hold_steering, holding, release_steering, steering,
 };

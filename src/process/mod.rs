@@ -14,7 +14,7 @@ mod job_folder;
 mod launch;
 mod lifeline;
 mod lock;
-mod lookout;
+mod look_timer;
 mod machine;
 mod name_watch;
 mod notices;

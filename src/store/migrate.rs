@@ -241,9 +241,9 @@ pub const MIGRATIONS: &[Migration] = &[
         sql: include_str!("../../migrations/054_mute_changes.sql"),
     },
     Migration {
-        version: 56,
+        version: 55,
         name: "chat_search_gone",
-        sql: include_str!("../../migrations/056_chat_search_gone.sql"),
+        sql: include_str!("../../migrations/055_chat_search_gone.sql"),
     },
 ];
 

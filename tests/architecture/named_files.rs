@@ -1,4 +1,4 @@
-//! Files and modules named in ARCHITECTURE.md exist.
+//! Files and modules named in ARCHITECTURE.md and in the README exist.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -30,7 +30,7 @@ fn is_there(name: &str, all: &BTreeSet<String>) -> bool {
 }
 
 #[test]
-fn what_the_architecture_names_is_there() {
+fn what_the_architecture_and_the_readme_name_is_there() {
     let mut all = BTreeSet::new();
     for folder in ["src", "tests", "scripts", "docs", "benches", "migrations"] {
         let folder = root().join(folder);
@@ -43,10 +43,14 @@ fn what_the_architecture_names_is_there() {
         .filter_map(|path| path.strip_prefix("src/")?.split('/').next())
         .chain(["pages", "git", "commit", "redline"])
         .collect();
-    let text = fs::read_to_string(root().join("ARCHITECTURE.md")).unwrap();
     let mut missing = Vec::new();
     let mut seen = 0;
-    for (number, line) in text.lines().enumerate() {
+    let lines = |file: &'static str| {
+        let text = fs::read_to_string(root().join(file)).unwrap();
+        let lines: Vec<String> = text.lines().map(str::to_owned).collect();
+        lines.into_iter().enumerate().map(move |(number, line)| (file, number, line))
+    };
+    for (file, number, line) in lines("ARCHITECTURE.md").chain(lines("README.md")) {
         for name in line.split('`').skip(1).step_by(2) {
             let is_path = name
                 .chars()
@@ -56,7 +60,7 @@ fn what_the_architecture_names_is_there() {
             if is_path && (is_file || (name.contains('/') && modules.contains(first))) {
                 seen += 1;
                 if !is_there(name, &all) {
-                    missing.push(format!("ARCHITECTURE.md:{}: {name}", number + 1));
+                    missing.push(format!("{file}:{}: {name}", number + 1));
                 }
             }
         }

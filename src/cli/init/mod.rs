@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::base::{Error, Result};
 use crate::cli::init::template::{Answers, Choice};
-use crate::cli::new::plan::{self, Item};
+use crate::cli::new::files::{self, Item};
 use crate::cli::terminal::screen::{Screen, Style};
 use crate::cli::terminal::{escape, question};
 use crate::client::working_folder;
@@ -82,10 +82,10 @@ pub(super) fn run(screen: &Screen, args: &InitArgs) -> Result<()> {
     check_work_tree(&folder)?;
     let answers = answers(screen, args, &folder)?;
     let items = items(&answers);
-    let mut found = plan::in_the_way(&folder, &items);
+    let mut found = files::in_the_way(&folder, &items);
     found.extend(data_in_the_way(&folder));
     if !found.is_empty() {
-        return Err(plan::refusal(
+        return Err(files::refusal(
             &folder,
             &found,
             "move them, or keep yours: wiki-browser init wiki --root ..",
@@ -94,7 +94,7 @@ pub(super) fn run(screen: &Screen, args: &InitArgs) -> Result<()> {
     let written = if args.dry_run {
         items.iter().map(Item::describe).collect()
     } else {
-        plan::write(&folder, &items)?
+        files::write(&folder, &items)?
     };
     let next = next_commands(&here, &folder, &items);
     let value = json!({

@@ -8,8 +8,8 @@ use serde_json::json;
 
 use crate::base::{Error, Result};
 use crate::cli::commands::Desk;
+use crate::cli::new::files::{self, Item};
 use crate::cli::new::folder_of;
-use crate::cli::new::plan::{self, Item};
 use crate::cli::terminal::escape;
 use crate::cli::terminal::screen::{Screen, Style};
 use crate::script;
@@ -51,14 +51,14 @@ impl Addition<'_> {
     /// What is in the way; `invalid` with code `bad_script` if the script would be wrong.
     pub(super) fn add(&self, desk: &Desk, path: &Utf8Path) -> Result<()> {
         let folder = folder_of(path);
-        let found = plan::in_the_way(&folder, self.items);
+        let found = files::in_the_way(&folder, self.items);
         if !found.is_empty() {
-            return Err(plan::refusal(&folder, &found, self.instead));
+            return Err(files::refusal(&folder, &found, self.instead));
         }
         try_out(path, self.items)?;
         let written = match self.is_dry_run {
             true => self.items.iter().map(Item::describe).collect(),
-            false => plan::write(&folder, self.items)?,
+            false => files::write(&folder, self.items)?,
         };
         let value = json!({
             (self.noun): self.name, "written": written, "next": self.next,

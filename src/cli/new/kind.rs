@@ -5,7 +5,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use crate::base::{Context, Error, ErrorKind, Result};
 use crate::cli::commands::Desk;
 use crate::cli::new::addition::{Addition, INSTEAD, loaded};
-use crate::cli::new::plan::Item;
+use crate::cli::new::files::Item;
 use crate::cli::new::shape::{Block, Produce, Wanted, complete, slug};
 use crate::cli::new::{KindArgs, check_line, first_test, folder_of, skill};
 use crate::cli::terminal::question;

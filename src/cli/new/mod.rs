@@ -4,11 +4,11 @@
 mod addition;
 mod agent;
 mod channel_type;
+pub(in crate::cli) mod files;
 mod first_test;
 mod inbox;
 mod kind;
 mod persona;
-pub(in crate::cli) mod plan;
 mod shape;
 mod skill;
 

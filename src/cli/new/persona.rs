@@ -4,7 +4,7 @@ use serde_json::json;
 
 use crate::base::{Error, Result};
 use crate::cli::commands::Desk;
-use crate::cli::new::plan::{self, Item};
+use crate::cli::new::files::{self, Item};
 use crate::cli::new::{PersonaArgs, check_line, first_test, folder_of};
 use crate::cli::terminal::screen::Style;
 use crate::cli::terminal::{escape, question};
@@ -51,13 +51,13 @@ pub(super) fn add(desk: &Desk, args: &PersonaArgs) -> Result<()> {
     if let Some(tests) = tests {
         items.push(Item::File(test.into(), tests));
     }
-    let found = plan::in_the_way(&folder, &items);
+    let found = files::in_the_way(&folder, &items);
     if !found.is_empty() {
-        return Err(plan::refusal(&folder, &found, "move it, or choose another name"));
+        return Err(files::refusal(&folder, &found, "move it, or choose another name"));
     }
     let written: Vec<String> = match args.dry_run {
         true => items.iter().map(Item::describe).collect(),
-        false => plan::write(&folder, &items)?,
+        false => files::write(&folder, &items)?,
     };
     let value = json!({"persona": name, "written": written, "dry_run": args.dry_run});
     desk.screen.answer(&value, |screen, _| {

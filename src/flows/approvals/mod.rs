@@ -7,12 +7,12 @@ pub(in crate::flows) mod cap;
 pub mod decide;
 pub mod expire;
 mod notice;
-pub mod outcome;
 pub mod permission;
 mod question;
 pub(in crate::flows) mod resume;
 mod schema;
 pub mod show;
+pub mod wait;
 pub mod withdraw;
 
 use rusqlite::Connection;

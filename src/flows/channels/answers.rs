@@ -94,7 +94,7 @@ fn ended(
     let channel = turn.channel.map(|it| channels::find(c, it)).transpose()?;
     let text: String = fact.text.chars().filter(|c| *c != '\0').collect();
     let text = match channel {
-        Some(_) => ground.without_footer(text.trim()),
+        Some(_) => without_footer(text.trim(), ground.footer.as_deref()),
         None => text.trim(),
     };
     let is_silent = text.is_empty() || text == NO_REPLY;
@@ -262,4 +262,38 @@ fn spent(tx: &Tx<'_>, ground: &Ground, channel: &Channel, fact: &Fact<'_>) -> Re
         return say(tx, ground, &channel, "Two thirds of the budget are used.".to_owned());
     }
     Ok(())
+}
+
+/// Cuts the end of an answer that begins with the script's footer off it, with a rule above it.
+fn without_footer<'t>(text: &'t str, footer: Option<&str>) -> &'t str {
+    let Some(footer) = footer else { return text };
+    let mut at = 0;
+    let mut found = None;
+    for line in text.split_inclusive('\n') {
+        if line.trim() == footer {
+            found = Some(at);
+        }
+        at += line.len();
+    }
+    let kept = found.map_or(text, |at| &text[..at]).trim_end();
+    kept.strip_suffix("\n---").unwrap_or(kept).trim_end()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_begins_with_the_footer_is_no_part_of_an_answer() {
+        for (text, expected) in [
+            ("done\n\n---\nCOMMAND COMPLETE\nfiles: 2\n---", "done"),
+            ("done\nCOMMAND COMPLETE", "done"),
+            ("COMMAND COMPLETE", ""),
+            ("it says COMMAND COMPLETE there", "it says COMMAND COMPLETE there"),
+            ("COMMAND COMPLETE\nmore\nCOMMAND COMPLETE\n", "COMMAND COMPLETE\nmore"),
+        ] {
+            assert_eq!(without_footer(text, Some("COMMAND COMPLETE")), expected, "{text:?}");
+            assert_eq!(without_footer(text, None), text);
+        }
+    }
 }

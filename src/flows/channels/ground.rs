@@ -41,7 +41,7 @@ pub struct Ground {
     /// What a newcomer is told, with `{{name}}`; a text of the program without it.
     primer: Option<String>,
     /// The line at which answers are cut off.
-    footer: Option<String>,
+    pub(super) footer: Option<String>,
 }
 
 impl Ground {
@@ -121,21 +121,6 @@ impl Ground {
         .into();
         fill_template(template, &values).map(|it| channels::own_primer(&it))
     }
-
-    /// Cuts the end of an answer that begins with the footer off it, with a rule above it.
-    pub(super) fn without_footer<'t>(&self, text: &'t str) -> &'t str {
-        let Some(footer) = &self.footer else { return text };
-        let mut at = 0;
-        let mut found = None;
-        for line in text.split_inclusive('\n') {
-            if line.trim() == footer {
-                found = Some(at);
-            }
-            at += line.len();
-        }
-        let kept = found.map_or(text, |at| &text[..at]).trim_end();
-        kept.strip_suffix("\n---").unwrap_or(kept).trim_end()
-    }
 }
 
 /// Returns the declared agents that are spoken to in a way.
@@ -182,22 +167,6 @@ mod tests {
     use super::*;
     use crate::base::Clock;
     use crate::people::for_test::START;
-
-    #[test]
-    fn what_begins_with_the_footer_is_no_part_of_an_answer() {
-        let plain = Ground::plain(Ids::new(Clock::fixed(START)));
-        let ground = Ground { footer: Some("COMMAND COMPLETE".to_owned()), ..plain.clone() };
-        for (text, expected) in [
-            ("done\n\n---\nCOMMAND COMPLETE\nfiles: 2\n---", "done"),
-            ("done\nCOMMAND COMPLETE", "done"),
-            ("COMMAND COMPLETE", ""),
-            ("it says COMMAND COMPLETE there", "it says COMMAND COMPLETE there"),
-            ("COMMAND COMPLETE\nmore\nCOMMAND COMPLETE\n", "COMMAND COMPLETE\nmore"),
-        ] {
-            assert_eq!(ground.without_footer(text), expected, "{text:?}");
-            assert_eq!(plain.without_footer(text), text);
-        }
-    }
 
     #[test]
     fn no_word_of_a_member_makes_a_line_of_ours_in_a_primer() {

@@ -14,7 +14,7 @@ use crate::channels;
 use crate::documents::commit;
 use crate::documents::search::mark_damaged;
 use crate::flows::jobs::changes;
-use crate::flows::site::retention::{self, Report, Sizes};
+use crate::flows::site::job_folders::{self, Report, Sizes};
 use crate::flows::{self, Works, perspectives};
 use crate::mail;
 use crate::people;
@@ -138,7 +138,7 @@ async fn clean_with(
         }
         false => store.write(drop_rows).await?,
     };
-    done.jobs = retention::clean(store, data, sizes, dry_run).await?;
+    done.jobs = job_folders::clean(store, data, sizes, dry_run).await?;
     done.dry_run = dry_run;
     Ok(done)
 }

@@ -3,11 +3,11 @@
 pub mod backup;
 pub mod config;
 pub mod housekeeping;
+pub mod job_folders;
 pub mod metrics;
 pub mod offline;
 pub mod recover;
 pub mod restore;
-pub mod retention;
 pub mod servable;
 pub mod server_file;
 pub mod start;

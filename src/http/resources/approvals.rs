@@ -46,7 +46,7 @@ async fn ask(site: Site, mut call: Call) -> Result<Response> {
 async fn outcome((edge, site): (Edge, Site), call: Call) -> Result<Response> {
     let (id, wait) = (call.param("id")?, call.query()?);
     let caller = call.caller()?;
-    let found = flows::approvals::outcome::outcome(&site, &caller, (&id, wait), &edge.stop);
+    let found = flows::approvals::wait::outcome(&site, &caller, (&id, wait), &edge.stop);
     reply::ok(&found.await?)
 }
 

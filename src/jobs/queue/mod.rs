@@ -8,6 +8,6 @@ pub(in crate::jobs) mod engine_hold;
 pub(in crate::jobs) mod enqueue;
 pub(in crate::jobs) mod lane;
 pub(in crate::jobs) mod parking;
-pub(in crate::jobs) mod share;
+pub(in crate::jobs) mod script_jobs;
 pub(in crate::jobs) mod steering_hold;
 pub(in crate::jobs) mod waiting;

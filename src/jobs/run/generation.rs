@@ -12,7 +12,7 @@ use crate::base::JobId;
 use crate::jobs::Engines;
 use crate::jobs::queue::claim::Caps;
 use crate::jobs::queue::lane::Capacities;
-use crate::jobs::queue::share::Shares;
+use crate::jobs::queue::script_jobs::Shares;
 use crate::script::{Config, Vm};
 
 /// A loaded script, ready to run jobs.

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::base::Result;
 use crate::cli::commands::Desk;
-use crate::cli::new::plan::{self, Item};
+use crate::cli::new::files::{self, Item};
 use crate::cli::terminal::screen::Style;
 use crate::script::{EDITOR_SETTINGS, stubs, test_stubs};
 
@@ -69,11 +69,11 @@ pub(in crate::cli) fn types(desk: &Desk, args: &TypesArgs) -> Result<u8> {
         })?;
         return Ok(u8::from(!is_fine));
     }
-    let found = plan::in_the_way(folder, &items);
+    let found = files::in_the_way(folder, &items);
     if !found.is_empty() {
-        return Err(plan::refusal(folder, &found, "move them, then run it again"));
+        return Err(files::refusal(folder, &found, "move them, then run it again"));
     }
-    let written = plan::write(folder, &items)?;
+    let written = files::write(folder, &items)?;
     let value = json!({"folder": folder.as_str(), "written": written, "settings": is_named});
     desk.screen.answer(&value, |screen, _| {
         for line in &written {

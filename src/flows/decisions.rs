@@ -12,7 +12,7 @@ use crate::channels::{Channel, Pause, Spoken};
 use crate::documents::proposals::proposal;
 use crate::documents::sources::pending;
 use crate::documents::topics::topic;
-use crate::flows::approvals::{cap, named};
+use crate::flows::approvals::{daily_cap, named};
 use crate::flows::channels;
 use crate::flows::people::names;
 use crate::flows::{Site, Works};
@@ -52,7 +52,7 @@ pub async fn approvals(site: &Site, caller: &Caller) -> Result<Vec<Approval>> {
         let oldest = approvals::oldest_pending(c, &person, DECISIONS_MAX)?;
         let mut oldest: Vec<_> =
             oldest.into_iter().map(|it| named(c, it)).collect::<Result<_>>()?;
-        cap::fill(c, &works, &mut oldest)?;
+        daily_cap::fill(c, &works, &mut oldest)?;
         Ok(oldest)
     };
     site.store.read(find).await
@@ -79,7 +79,7 @@ fn of(c: &Connection, works: &Works, person: &PersonId) -> Result<Vec<Decision>>
         all.push(of_proposal(c, names::fill_proposal(c, proposal::find(c, &id)?)?)?);
     }
     let mut oldest = approvals::oldest_pending(c, person, DECISIONS_MAX)?;
-    cap::fill(c, works, &mut oldest)?;
+    daily_cap::fill(c, works, &mut oldest)?;
     for approval in oldest {
         all.push(of_approval(c, approval)?);
     }

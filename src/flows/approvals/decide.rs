@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::approvals::{self, Approval, Decision, Sort, State, Viewer};
 use crate::base::{ApprovalId, Error, Result, fault};
 use crate::flows::Site;
-use crate::flows::approvals::{cap, named, notice, resume, schema, settle};
+use crate::flows::approvals::{daily_cap, named, notice, resume, schema, settle};
 use crate::flows::assistant::right;
 use crate::people::Caller;
 
@@ -95,7 +95,7 @@ pub async fn decide(
         resume::go_on(tx, &works, &decided, &by)?;
         notice::send(tx, &works, &decided, &by)?;
         let mut decided = named(tx.connection(), decided)?;
-        cap::fill(tx.connection(), &works, slice::from_mut(&mut decided))?;
+        daily_cap::fill(tx.connection(), &works, slice::from_mut(&mut decided))?;
         Ok(decided)
     });
     let decided = decided.await;

@@ -3,7 +3,7 @@
 //! **Invariant:** a job asks and reads what its root asked; it never decides.
 
 pub mod ask;
-pub(in crate::flows) mod cap;
+pub(in crate::flows) mod daily_cap;
 pub mod decide;
 pub mod expire;
 mod notice;

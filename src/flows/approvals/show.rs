@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::approvals::{self, Approval, Filter, Past, State, Texts, Viewer};
 use crate::base::{ApprovalId, JobId, Page, Result};
-use crate::flows::approvals::{cap, named, viewer};
+use crate::flows::approvals::{daily_cap, named, viewer};
 use crate::flows::{Site, page_limit};
 use crate::jobs::Waiting;
 use crate::people::{self, Caller};
@@ -45,7 +45,7 @@ pub async fn list(site: &Site, caller: &Caller, query: ApprovalQuery) -> Result<
             let page = approvals::list(c, &viewer(c, &caller)?, &filter)?;
             let items = page.items.into_iter().map(|it| named(c, it));
             let mut items: Vec<Approval> = items.collect::<Result<_>>()?;
-            cap::fill(c, &works, &mut items)?;
+            daily_cap::fill(c, &works, &mut items)?;
             Ok(Page { items, next: page.next })
         })
         .await
@@ -76,7 +76,7 @@ pub async fn show(site: &Site, caller: &Caller, id: &ApprovalId) -> Result<Shown
     site.store
         .read(move |c| {
             let mut approval = named(c, approvals::find(c, &id, &viewer(c, &caller)?)?)?;
-            cap::fill(c, &works, slice::from_mut(&mut approval))?;
+            daily_cap::fill(c, &works, slice::from_mut(&mut approval))?;
             let mut events = approvals::history(c, &id)?;
             for event in &mut events {
                 event.actor_name = Some(people::display_name(c, &event.actor)?);

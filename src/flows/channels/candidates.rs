@@ -64,7 +64,8 @@ pub async fn candidates(site: &Site, caller: &Caller) -> Result<Candidates> {
         .await
 }
 
-fn persona(
+/// Returns a persona with the agent that would take its seat; `None` if it would be refused.
+pub(super) fn persona(
     c: &Connection,
     ground: &Ground,
     by: &Actor,
@@ -73,14 +74,16 @@ fn persona(
     let all = joining::of_persona(c, &name)?;
     let Some(first) = all.first() else { return Ok(None) };
     let agents = all.iter().map(|it| it.name.clone()).collect();
-    for it in &all {
-        if joining::is_free(c, ground, it, by)? {
-            let what = match it.state.is_live() {
-                true => format!("{} takes the seat ({})", it.name, it.state_word()),
-                false => format!("{} starts", it.name),
-            };
-            return Ok(Some(FreePersona { name, agents, agent: it.name.clone(), what }));
-        }
+    let free = joining::first_free(c, ground, &all, by)?;
+    if joining::refuse_unheard(ground, free.unwrap_or(first)).is_err() {
+        return Ok(None);
+    }
+    if let Some(it) = free {
+        let what = match it.state.is_live() {
+            true => format!("{} takes the seat ({})", it.name, it.state_word()),
+            false => format!("{} starts", it.name),
+        };
+        return Ok(Some(FreePersona { name, agents, agent: it.name.clone(), what }));
     }
     let Some(agent) = next_name(c, &first.declared)? else { return Ok(None) };
     let why = match channels::seat_of(c, &first.name)? {

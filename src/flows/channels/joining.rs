@@ -47,13 +47,14 @@ pub(super) fn joining(
         (Some(persona), None, None) => {
             let agents = of_persona(c, persona)?;
             let first = agents.first().ok_or_else(|| no_agent(persona))?;
-            for it in agents.iter().filter(|_| !request.fresh) {
-                if is_free(c, ground, it, by)? {
-                    return seat(tx, ground, it);
+            let free = if request.fresh { None } else { first_free(c, ground, &agents, by)? };
+            match free {
+                Some(free) => seat(tx, ground, free),
+                None => {
+                    refuse_unheard(ground, first)?;
+                    seat(tx, ground, &fresh(tx, first, &ground.digest)?)
                 }
             }
-            refuse_unheard(ground, first)?;
-            seat(tx, ground, &fresh(tx, first, &ground.digest)?)
         }
         _ => Err(Error::invalid("name exactly one of `persona`, `agent` and `person`")
             .code("bad_member")
@@ -75,10 +76,21 @@ pub(super) fn of_persona(c: &Connection, persona: &str) -> Result<Vec<Agent>> {
     Ok(agents)
 }
 
-/// Returns whether an agent has no seat, and nobody but the person who asks has told it anything.
-pub(super) fn is_free(c: &Connection, ground: &Ground, agent: &Agent, by: &Actor) -> Result<bool> {
-    let is_unseated = channels::seat_of(c, &agent.name)?.is_none();
-    Ok(is_unseated && !knows_others(c, ground, agent, by)?)
+/// Returns the first of a persona's agents that has no seat, and that nobody but the person who
+/// asks has told anything; `None` if a fresh one takes the seat.
+pub(super) fn first_free<'a>(
+    c: &Connection,
+    ground: &Ground,
+    agents: &'a [Agent],
+    by: &Actor,
+) -> Result<Option<&'a Agent>> {
+    for it in agents {
+        let is_unseated = channels::seat_of(c, &it.name)?.is_none();
+        if is_unseated && !knows_others(c, ground, it, by)? {
+            return Ok(Some(it));
+        }
+    }
+    Ok(None)
 }
 
 /// Returns whether an agent has heard private words of somebody else. Who typed in a terminal is

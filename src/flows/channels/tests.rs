@@ -15,6 +15,7 @@ use crate::api::channels::{MemberRequest, PostRequest};
 use crate::api::mail::Sort;
 use crate::base::{Actor, Address, BlockId, Clock, Ids, JobId, Millis, Result};
 use crate::channels::{self, Channel, ChannelType, Joining, NewChannel};
+use crate::flows::channels::candidates::persona;
 use crate::flows::channels::{Ground, answers, briefing, hear, joining, show, speak};
 use crate::mail::agent::{self, Wanted};
 use crate::mail::{self, Block, NewMessage, Turn, TurnEnd};
@@ -422,7 +423,11 @@ fn an_agent_that_nobody_hears_gets_no_seat() {
     site.ground.unheard.insert("paula".to_owned());
     let refused = site.seat(&channel, "paula").unwrap_err();
     assert_eq!(refused.code_str(), "not_an_agent");
+    let by = site.people[0].actor();
+    let offered = |site: &Site| persona(&site.c, &site.ground, &by, "paula".to_owned()).unwrap();
+    assert!(offered(&site).is_none(), "what would be refused is not offered");
     site.ground.unheard.clear();
+    assert_eq!(offered(&site).unwrap().agent, "paula");
     site.seat(&channel, "paula").unwrap();
 }
 

@@ -1,4 +1,5 @@
-//! A person's sign-in to the gateway.
+//! A person's sign-in to the gateway, which keeps it, and ends one that takes too long
+//! (`scripts/pi-gateway/main.mjs`).
 
 use serde_json::{Value, json};
 

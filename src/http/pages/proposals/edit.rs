@@ -246,8 +246,7 @@ fn interrupted(cause: tokio::task::JoinError) -> Error {
     Error::internal("comparing texts failed").source(cause)
 }
 
-/// The line ends of a text. A browser sends all of them as `\r
-/// `.
+/// The line ends of a text. A browser sends all of them as CR LF.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum LineEnds {
     Lf,

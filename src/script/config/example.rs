@@ -1,5 +1,7 @@
 //! Derives a value that fits a schema, for people who send their first message.
 
+use std::cell::Cell;
+
 use serde_json::{Map, Number, Value};
 
 use crate::script::config::json_schema::JsonSchema;
@@ -9,22 +11,34 @@ const DEPTH_MAX: u32 = 8;
 /// Most items of a list, and most characters of a text, that a schema can demand.
 const LENGTH_MAX: u64 = 100;
 
+/// Most values that are derived for one schema: one that nests itself would ask for billions.
+const VALUES_MAX: u32 = 1_000;
+
+/// A schema, and how many more values may be derived for it.
+struct Root<'s> {
+    schema: &'s Value,
+    left: Cell<u32>,
+}
+
 impl JsonSchema {
     /// Returns a value that fits, preferably one of the schema's own; `None` if none was found.
     pub fn example(&self) -> Option<Value> {
         let schema = self.as_json();
-        let value = example(schema, schema, DEPTH_MAX);
+        let root = Root { schema, left: Cell::new(VALUES_MAX) };
+        let value = example(&root, schema, DEPTH_MAX);
         self.is_valid(&value).then_some(value)
     }
 }
 
-fn example(root: &Value, schema: &Value, depth: u32) -> Value {
+fn example(root: &Root<'_>, schema: &Value, depth: u32) -> Value {
     if let Some(value) = given(schema) {
         return value.clone();
     }
+    let Some(left) = root.left.get().checked_sub(1) else { return Value::Null };
+    root.left.set(left);
     let Some(depth) = depth.checked_sub(1) else { return Value::Null };
     if let Some(place) = schema["$ref"].as_str().and_then(|it| it.strip_prefix('#')) {
-        return root.pointer(place).map_or(Value::Null, |it| example(root, it, depth));
+        return root.schema.pointer(place).map_or(Value::Null, |it| example(root, it, depth));
     }
     for choices in ["anyOf", "oneOf"] {
         if let Some(first) = schema[choices].as_array().and_then(|it| it.first()) {
@@ -43,7 +57,7 @@ fn given(schema: &Value) -> Option<&Value> {
 }
 
 /// Returns a value of the type that a schema names.
-fn own(root: &Value, schema: &Value, depth: u32) -> Value {
+fn own(root: &Root<'_>, schema: &Value, depth: u32) -> Value {
     let ty = &schema["type"];
     let ty = ty.as_str().or_else(|| ty.as_array()?.first()?.as_str());
     let is_record = schema.get("required").is_some() || schema.get("properties").is_some();
@@ -59,7 +73,7 @@ fn own(root: &Value, schema: &Value, depth: u32) -> Value {
 }
 
 /// Returns a record with the properties that are required.
-fn record(root: &Value, schema: &Value, depth: u32) -> Value {
+fn record(root: &Root<'_>, schema: &Value, depth: u32) -> Value {
     let required = schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str);
     let any = Value::Bool(true);
     let value = |name: &str| match schema["properties"].get(name) {
@@ -72,7 +86,7 @@ fn record(root: &Value, schema: &Value, depth: u32) -> Value {
     Value::Object(required.map(|name| (name.to_owned(), value(name))).collect())
 }
 
-fn list(root: &Value, schema: &Value, depth: u32) -> Value {
+fn list(root: &Root<'_>, schema: &Value, depth: u32) -> Value {
     let first = schema["prefixItems"].as_array().map_or(&[][..], Vec::as_slice);
     let least = schema["minItems"].as_u64().unwrap_or(first.len() as u64).min(LENGTH_MAX);
     let of = |at: u64| {
@@ -181,5 +195,14 @@ mod tests {
             let found = JsonSchema::compile(schema.clone()).unwrap().example();
             assert_eq!(found, None, "{schema}");
         }
+    }
+
+    #[test]
+    fn a_schema_that_asks_for_billions_has_no_example() {
+        let nested = (0..6).fold(
+            json!({"type": "string"}),
+            |it, _| json!({"type": "array", "minItems": 100, "items": it}),
+        );
+        assert_eq!(JsonSchema::compile(nested).unwrap().example(), None);
     }
 }

@@ -27,15 +27,15 @@ export function earlier(root, lines) {
     isAsked = true;
     const [read] = [...messagesIn(before), ...messagesIn(lines)];
     const address = `${location.pathname}?before=${numberOf(read)}`;
-    const answer = await fetch(address).catch(() => null);
-    isAsked = false;
-    if (!answer?.ok) return location.assign(address);
-    const page = parse(await answer.text());
+    const text = await fetch(address).then((it) => it.ok ? it.text() : null).catch(() => null);
+    if (text === null) return location.assign(address);
+    const page = parse(text);
     const found = messagesIn(page.querySelector("#ch-lines"));
     const place = read.getBoundingClientRect().top;
     before.prepend(...found);
     before.hidden = false;
     if (!page.querySelector("[data-earlier]")) link.parentElement.remove();
     scrollBy({ top: read.getBoundingClientRect().top - place, behavior: "instant" });
+    isAsked = false;
   });
 }

@@ -10,7 +10,6 @@ use serde::Deserialize;
 use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
-use crate::api::topics::Topic as OpenedTopic;
 use crate::api::topics::Topic;
 use crate::base::{BlobId, Error, Result, SourcePath};
 use crate::documents::Selection;
@@ -99,7 +98,7 @@ async fn open_as_sent(
     sent: &NewTopic,
     body: String,
     key: Key,
-) -> Result<OpenedTopic> {
+) -> Result<Topic> {
     let quote = form::text(&sent.quote).trim_matches('\n').to_owned();
     let request = |quote: String| TopicRequest {
         source_path: sent.source_path.clone(),

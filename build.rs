@@ -1,5 +1,6 @@
 //! Embeds the files of the pages (`src/http/assets`): one table of them, what each module imports, and
-//! a version that changes with any of them.
+//! a version that changes with any of them. The description of the API (`docs/openapi.json`) is
+//! embedded compressed: it has seven times the size otherwise.
 //!
 //! Folders are for the reader of the source. A browser sees all files in one folder, so names are
 //! unique and modules import each other as `./name.js`.
@@ -8,17 +9,25 @@ use std::collections::BTreeMap;
 use std::collections::hash_map::DefaultHasher;
 use std::fmt::Write as _;
 use std::hash::{Hash as _, Hasher as _};
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::{env, fs, io};
 
+use flate2::Compression;
+use flate2::write::GzEncoder;
+
 const FOLDER: &str = "src/http/assets";
+const DESCRIPTION: &str = "docs/openapi.json";
 /// The sheet with the tokens, which all others build on.
 const FIRST_SHEET: &str = "base.css";
 
 fn main() -> io::Result<()> {
     println!("cargo::rerun-if-changed={FOLDER}");
+    println!("cargo::rerun-if-changed={DESCRIPTION}");
     println!("cargo::rerun-if-changed=build.rs");
-    let root = PathBuf::from(variable("CARGO_MANIFEST_DIR")?).join(FOLDER);
+    let project = PathBuf::from(variable("CARGO_MANIFEST_DIR")?);
+    describe(&project.join(DESCRIPTION))?;
+    let root = project.join(FOLDER);
     let mut files = BTreeMap::new();
     collect(&root, &mut files)?;
     let mut files: Vec<(String, PathBuf)> = files.into_iter().collect();
@@ -49,6 +58,14 @@ fn main() -> io::Result<()> {
     fs::write(PathBuf::from(variable("OUT_DIR")?).join("assets.rs"), table)?;
     println!("cargo::rustc-env=WB_ASSETS_VERSION={:016x}", version.finish());
     Ok(())
+}
+
+/// Writes the description of the API for `src/api/description.rs`.
+fn describe(path: &Path) -> io::Result<()> {
+    let file = fs::File::create(PathBuf::from(variable("OUT_DIR")?).join("openapi.json.gz"))?;
+    let mut encoder = GzEncoder::new(file, Compression::best());
+    encoder.write_all(&fs::read(path)?)?;
+    encoder.finish()?.sync_all()
 }
 
 /// Adds the files below a folder, by name.

@@ -160,7 +160,7 @@ fn run(desk: &Desk, command: Command) -> Result<u8> {
         Command::Recover(args) => backup::recover(desk, &args),
         Command::Cleanup(args) => backup::cleanup(desk, &args).map(|()| 0),
         Command::Completions(args) => completions::run(desk, &args).map(|()| 0),
-        Command::Openapi => desk.screen.raw(crate::api::description::OPENAPI).map(|()| 0),
+        Command::Openapi => desk.screen.raw(&crate::api::description::openapi()?).map(|()| 0),
         Command::Login => site::login(desk).map(|()| 0),
         Command::Status => site::status(desk),
         Command::Events { after } => site::events(desk, after),

@@ -112,7 +112,7 @@ fn meaning(what: &str, said: &str) -> Error {
     if starts(&["fatal: not a git repository"]) {
         return Error::unavailable("the repository no longer exists")
             .code("not_a_repository")
-            .hint("restore `.git`, or check it with `git status`, then try again");
+            .hint("restore `.git`; if you have moved it, restart the server");
     }
     if starts(&["fatal: unknown repository extension", "fatal: Expected git repo version"]) {
         return Error::unavailable("this git version does not support the repository's format")

@@ -152,53 +152,90 @@ fn g31_nothing_is_written_through_a_link_that_a_job_made() {
     server.stop();
 }
 
+/// Fails with `WB_WITHOUT=git_folder`.
 #[test]
-fn g31_refs_that_are_neither_branches_nor_tags_are_put_back() {
+fn g31_a_link_counts_while_the_job_that_made_it_runs() {
     let bench = Bench::new();
-    for name in ["remotes/origin/main", "remotes/origin/old", "bisect/bad", "keep/x"] {
-        bench.git(&["update-ref", &format!("refs/{name}"), "HEAD"]);
-    }
-    let remote = ["refs/remotes/origin/HEAD", "refs/remotes/origin/main"];
-    bench.git(&[&["symbolic-ref"], &remote[..]].concat());
-    bench.git(&["pack-refs", "--all"]);
-    let listed = || {
-        bench.git(&[
-            "for-each-ref",
-            "--format=%(objectname) %(refname) %(symref)",
-            "refs/remotes",
-            "refs/bisect",
-            "refs/keep",
-            "refs/worktree",
-        ])
-    };
-    let was = listed();
+    bench.limits("jobs = 4");
+    declare_proposes(&bench);
+    let (refs, away) = (bench.top.join(".git/refs"), bench.out.join("refs"));
+    let work = "echo mine > result.txt; pwd > \"$OUT/tree\"\n\
+                until [ -e \"$OUT/end\" ]; do sleep 0.02; done";
+    bench.word_kind("work", "timeout = \"30s\", workspace = \"worktree\"", work);
     declare(
         &bench,
-        "moves",
-        "new=$(git commit-tree -m evil HEAD^{tree}); \
-        git update-ref refs/remotes/origin/main $new; git update-ref -d refs/remotes/origin/old; \
-        git update-ref -d refs/bisect/bad; git update-ref refs/keep/x $new; \
-        git update-ref refs/worktree/y $new",
+        "links",
+        &format!("mv .git/refs '{away}' && ln -s '{away}' .git/refs\n{WAITS}"),
     );
-    declare(&bench, "packs", "git pack-refs --all; git update-ref refs/prefetch/a HEAD");
     let server = bench.serve();
-    let job = bench.job("moves", json!({}));
-    let named = told(&bench.ended(&job));
-    for part in [
-        "touched_git: refs/bisect/bad, which was",
-        "refs/keep/x was",
-        "origin/main was",
-        "refs/remotes/origin/old, which was",
-        "refs/worktree/y was made",
-    ] {
-        assert!(named.contains(part), "{part}: {named}");
+    let (one, two) = (
+        proposal(&bench, "guide.md", "The first line."),
+        proposal(&bench, "notes.md", "Keep this."),
+    );
+    let work = bench.job("work", json!({}));
+    let tree = Utf8PathBuf::from(bench.wait_left("tree"));
+    let links = bench.job("links", json!({}));
+    bench.wait_left("ready");
+    refused(&bench, &one);
+    // Neither the work in a worktree nor the states of a job are stored behind it.
+    std::fs::write(bench.out.join("go"), "").unwrap();
+    let named = told(&bench.ended(&links));
+    assert!(named.contains("agent_files: .git/refs can") && named.contains("not_held"), "{named}");
+    std::fs::write(bench.out.join("end"), "").unwrap();
+    let named = told(&bench.ended(&work));
+    assert!(named.contains("cleanup_failed") && named.contains("not_held"), "{named}");
+    assert!(tree.join("result.txt").exists() && !away.join("wiki-browser").exists());
+    std::fs::remove_file(&refs).unwrap();
+    std::fs::rename(&away, &refs).unwrap();
+    for job in [&work, &links] {
+        let (code, out, err) = bench.cli(&["job", "restore", job]);
+        assert_eq!(code, 0, "{out}{err}");
     }
-    assert!(!named.contains("origin/HEAD") && !named.contains("moved_head"), "{named}");
+    bench.send(&one).ok();
+    // A person may want it, also before it has held anybody.
+    for name in ["ready", "go"] {
+        std::fs::remove_file(bench.out.join(name)).unwrap();
+    }
+    let links = bench.job("links", json!({}));
+    bench.wait_left("ready");
+    refused(&bench, &two);
+    assert_eq!(bench.json(&["job", "keep", &links])["kept"], true);
+    bench.send(&two).ok();
+    std::fs::write(bench.out.join("go"), "").unwrap();
+    let named = told(&bench.ended(&links));
+    assert!(!named.contains("agent_files"), "{named}");
+    server.stop();
+}
+
+#[test]
+fn g31_a_fetch_while_a_job_runs_is_nothing_to_decide() {
+    let bench = Bench::new();
+    for name in ["remotes/origin/main", "remotes/origin/old", "keep/x", "notes/commits"] {
+        bench.git(&["update-ref", &format!("refs/{name}"), "HEAD"]);
+    }
+    let new = "new=$(git commit-tree -m other HEAD^{tree}); ";
+    declare(
+        &bench,
+        "fetches",
+        &format!(
+            "{new}git update-ref refs/remotes/origin/main $new; \
+             git update-ref -d refs/remotes/origin/old; git update-ref refs/keep/x $new; \
+             git update-ref refs/prefetch/a $new; git pack-refs --all"
+        ),
+    );
+    declare(&bench, "notes", &format!("{new}git update-ref refs/notes/commits $new"));
+    let server = bench.serve();
+    let row = bench.ended(&bench.job("fetches", json!({})));
+    assert_eq!((&row["warnings"], &row["changes"]), (&json!([]), &json!(null)), "{row:#}");
+    // What git shows with commits counts.
+    let notes = || bench.git(&["rev-parse", "refs/notes/commits"]);
+    let was = notes();
+    let job = bench.job("notes", json!({}));
+    let named = told(&bench.ended(&job));
+    assert!(named.contains("moved_head: refs/notes/commits was"), "{named}");
+    assert_ne!(notes(), was);
     let (code, out, err) = bench.cli(&["job", "restore", &job]);
-    assert_eq!(code, 0, "{out}{err}");
-    assert_eq!(listed(), was);
-    let row = bench.ended(&bench.job("packs", json!({})));
-    assert_eq!(row["warnings"], json!([]), "{row:#}");
+    assert_eq!((code, notes()), (0, was), "{out}{err}");
     server.stop();
 }
 

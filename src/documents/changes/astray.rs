@@ -5,12 +5,12 @@
 //! by hand: what it was is somewhere else, and not ours to move.
 
 use crate::api::changes::{Item, Outcome};
-use crate::base::{Error, JobId, Result, fault};
+use crate::base::{JobId, Result, fault};
 use crate::documents::changes::plan::{item, outcome};
 use crate::documents::changes::{Changes, PrivateChange};
-use crate::documents::git::{GitFolder, PLANTED_REPOSITORY, Repo, blocking};
+use crate::documents::git::{GitFolder, Repo, blocking};
 use crate::documents::snapshot::{
-    HOOKS, Snapshot, Work, git_root, hook_behind_a_link, hooks_facts, link_at, may_be_link,
+    HOOKS, Snapshot, Work, hook_behind_a_link, hooks_facts, link_at, may_be_link,
 };
 use crate::process::Root;
 
@@ -51,25 +51,13 @@ impl Changes {
                 if let Some(target) = link_at(&repo, &it.name)?
                     && it.before != (Work::Link { target: target.clone() })
                 {
-                    return Err(led_elsewhere(&repo, &it.name, &target, &job));
+                    return Err(repo.led_by_link((&it.name, &target), &job));
                 }
             }
             Ok(())
         });
         looked.await?
     }
-}
-
-fn led_elsewhere(repo: &Repo, name: &str, target: &str, job: &JobId) -> Error {
-    let message =
-        format!(".git/{name} is a link since job {job} ran, and git would write to {target}");
-    let place = git_root(repo, name).map(|it| it.path().join(name));
-    let place = place.map_or_else(|_| format!(".git/{name}"), |it| it.to_string());
-    Error::conflict(PLANTED_REPOSITORY, message).hint(format!(
-        "nothing was changed. Check what it leads to, and put it back by hand (`rm '{place}'`, \
-         then move what was there back), then run `wiki-browser job restore {job}`; or keep the \
-         link: `wiki-browser job keep {job}`"
-    ))
 }
 
 /// Returns the plan for a repository that was exchanged.

@@ -10,7 +10,7 @@ use crate::base::{BlobId, Error, JobId, Result};
 use crate::documents::changes::{Changes, FileChange, ignored};
 use crate::documents::commit::Person;
 use crate::documents::git::Repo;
-use crate::documents::snapshot::{Kept, PathState, Tip, Work, is_other_ref, name};
+use crate::documents::snapshot::{Kept, PathState, Tip, Work, name};
 
 /// One of the two states.
 struct Side {
@@ -33,6 +33,7 @@ impl Changes {
         (before, after): (&Tip, &Tip),
     ) -> Result<()> {
         repo.refuse_replaced().await?;
+        self.refuse_astray(repo, job).await?;
         self.store_contents(repo, kept).await?;
         let mut orders = String::new();
         let base = format!("refs/wiki-browser/jobs/{job}");
@@ -44,10 +45,9 @@ impl Changes {
             orders += &format!("update {base}/{name} {commit}\n");
         }
         for (number, it) in self.refs.iter().enumerate() {
-            // A fetch moves many of the others: where they are now needs no hold.
-            let is = it.after.as_ref().filter(|_| !is_other_ref(&it.name));
-            let sides = [("was", it.before.as_ref()), ("is", is)];
-            for (side, id) in sides.into_iter().filter_map(|(side, id)| Some((side, id?))) {
+            let sides = [("was", &it.before), ("is", &it.after)];
+            for (side, id) in sides.into_iter().filter_map(|(side, id)| Some((side, id.as_ref()?)))
+            {
                 orders += &format!("update {base}/{side}/{number} {id}\n");
             }
             let sides = [("was", &it.entries_before), ("is", &it.entries_after)];

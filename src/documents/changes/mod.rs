@@ -103,7 +103,7 @@ pub struct Changes {
     /// The repositories before and after, if another one is at `.git`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub folder: Option<(GitFolder, GitFolder)>,
-    /// Branches, tags, the stash, and other refs.
+    /// Branches, tags, the stash, replacements and notes.
     pub refs: Vec<RefChange>,
     /// Files, by index entry and content.
     pub files: Vec<FileChange>,
@@ -147,7 +147,7 @@ impl Changes {
             let (was, is) = (name_of(was), name_of(is));
             told.push(format!("moved_head: {is} is checked out instead of {was}"));
         }
-        told.extend(refs::sentences(&self.refs));
+        told.extend(refs::sentence(&self.refs));
         if !self.files.is_empty() {
             let names = self.files.iter().map(|it| format!("{} ({})", it.path, it.how));
             told.push(format!("touched_tree: {} changed while the job ran", list(names)));
@@ -253,10 +253,6 @@ pub async fn compare(
     changes.agent_files = steering.take(NAMED_MAX).collect();
     changes.steering =
         changes.files.iter().filter(|it| it.steers(&named)).map(|it| it.path.clone()).collect();
-    if before.has_other_refs && !after.has_other_refs {
-        // Too many by now: what became of them is not known.
-        changes.more += 1;
-    }
     for over in [changes.files.len(), changes.refs.len()] {
         changes.more += over.saturating_sub(FILES_MAX);
     }

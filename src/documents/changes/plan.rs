@@ -86,7 +86,7 @@ impl Present {
         let top = repo.git().folder().to_owned();
         Ok(Present {
             tip,
-            refs: repo.named_commits().await?.named,
+            refs: repo.named_commits().await?,
             stash: repo.stashed().await?,
             index,
             conversions: Conversions::of(repo, changes, &paths, place).await?,

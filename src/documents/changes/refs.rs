@@ -1,4 +1,4 @@
-//! Which branches, tags, stash entries and other refs changed between two snapshots.
+//! Which branches, tags, stash entries, replacements and notes changed between two snapshots.
 
 use std::collections::BTreeSet;
 
@@ -6,9 +6,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::base::BlobId;
 use crate::documents::changes::{list, opt, short};
-use crate::documents::snapshot::{STASH, Snapshot, Stashed, is_other_ref};
+use crate::documents::snapshot::{STASH, Snapshot, Stashed};
 
-/// A changed branch or tag, the stash, or another ref.
+/// A changed branch, tag, replacement or note, or the stash.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RefChange {
     /// Its full name.
@@ -40,17 +40,14 @@ impl RefChange {
     }
 }
 
-/// Returns what changed; of refs that are neither branches, tags nor the stash only if both
-/// snapshots have them.
+/// Returns what changed.
 pub(super) fn refs(before: &Snapshot, after: &Snapshot) -> Vec<RefChange> {
-    let has_others = before.has_other_refs && after.has_other_refs;
     let names: BTreeSet<&String> = before.refs.keys().chain(after.refs.keys()).collect();
-    let names = names.into_iter().filter(|it| has_others || !is_other_ref(it));
     let entries = |of: &Snapshot, name: &str| match name {
         STASH => of.stash.clone(),
         _ => Vec::new(),
     };
-    let changes = names.map(|name| RefChange {
+    let changes = names.into_iter().map(|name| RefChange {
         name: name.clone(),
         before: before.refs.get(name).cloned(),
         after: after.refs.get(name).cloned(),
@@ -60,15 +57,8 @@ pub(super) fn refs(before: &Snapshot, after: &Snapshot) -> Vec<RefChange> {
     changes.filter(|it| it.before != it.after || it.entries_before != it.entries_after).collect()
 }
 
-/// Returns a sentence about branches, tags and the stash, and one about all others.
-pub(super) fn sentences(refs: &[RefChange]) -> Vec<String> {
-    let (others, own): (Vec<&RefChange>, Vec<&RefChange>) =
-        refs.iter().partition(|it| is_other_ref(&it.name));
-    let told = [("moved_head", own), ("touched_git", others)].into_iter();
-    let told = told.filter(|it| !it.1.is_empty());
-    told.map(|(code, refs)| {
-        let named = list(refs.into_iter().map(RefChange::sentence));
-        format!("{code}: {named} while the job ran")
-    })
-    .collect()
+/// Returns the sentence about all of them, if there are any.
+pub(super) fn sentence(refs: &[RefChange]) -> Option<String> {
+    let named = list(refs.iter().map(RefChange::sentence));
+    (!refs.is_empty()).then(|| format!("moved_head: {named} while the job ran"))
 }

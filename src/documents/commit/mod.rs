@@ -241,8 +241,10 @@ impl Approving {
         // Synced first, so that a power cut cannot leave the branch ahead of its index.
         let synced = self.repo.sync_index().await;
         crash_point("approve_tree");
-        // Another branch may have been checked out since the survey; its file was changed then.
-        if let Err(refusal) = synced.and(self.refuse_switched(head).await) {
+        // Another branch may have been checked out since the survey, whose file was changed then;
+        // or who saw the new file has put another repository in the place of this one.
+        let switched = synced.and(self.refuse_switched(head).await);
+        if let Err(refusal) = switched.and(self.repo.refuse_replaced().await) {
             self.give_up(&attempt, &refusal).await?;
             return Err(refusal);
         }

@@ -6,7 +6,6 @@
 
 use std::os::unix::fs::MetadataExt as _;
 use std::sync::{Mutex, PoisonError};
-use std::time::UNIX_EPOCH;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use serde::{Deserialize, Serialize};
@@ -28,15 +27,15 @@ pub struct GitFolder {
     folders: Vec<Folder>,
 }
 
+/// A folder as it is known again. As long as it exists, its inode is no other's; if another got it
+/// since, the earlier one is gone, and what the new one contains is compared like any other change.
+/// When it was created says less: an overlay file system creates it anew at the first write.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Folder {
     /// Without links; relative if it is below the top of the working tree.
     path: String,
     device: u64,
     inode: u64,
-    /// When it was created, in nanoseconds, where the file system knows it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    born_ns: Option<u64>,
 }
 
 impl GitFolder {
@@ -57,9 +56,8 @@ impl GitFolder {
     /// have another number after a reboot, and inodes may then, too.
     pub fn is_same(&self, other: &GitFolder) -> bool {
         let is_same = |(one, other): (&Folder, &Folder)| {
-            let is_known = one.device == other.device;
-            let is_born_alike = one.born_ns.zip(other.born_ns).is_none_or(|(a, b)| a == b);
-            one.path == other.path && (!is_known || (one.inode == other.inode && is_born_alike))
+            let is_inode = one.device != other.device || one.inode == other.inode;
+            one.path == other.path && is_inode
         };
         self.kind == other.kind
             && self.folders.len() == other.folders.len()
@@ -85,14 +83,12 @@ impl GitFolder {
 
 impl Folder {
     fn of(top: &Utf8Path, path: &Utf8Path) -> Folder {
-        let nothing = Folder { path: NOTHING.to_owned(), device: 0, inode: 0, born_ns: None };
+        let nothing = Folder { path: NOTHING.to_owned(), device: 0, inode: 0 };
         let Ok(real) = path.canonicalize_utf8() else { return nothing };
         let Ok(meta) = real.metadata() else { return nothing };
         let top = top.canonicalize_utf8().unwrap_or_else(|_| top.to_owned());
         let below = real.strip_prefix(&top).unwrap_or(&real).as_str().to_owned();
-        let born = meta.created().ok().and_then(|it| it.duration_since(UNIX_EPOCH).ok());
-        let born_ns = born.and_then(|it| u64::try_from(it.as_nanos()).ok());
-        Folder { path: below, device: meta.dev(), inode: meta.ino(), born_ns }
+        Folder { path: below, device: meta.dev(), inode: meta.ino() }
     }
 }
 
@@ -145,13 +141,22 @@ impl Repo {
         GitFolder::read(self.top(), self.common_dir())
     }
 
-    /// Returns whether a link or a file stands in the place of git's folder.
-    pub fn is_led_elsewhere(top: &Utf8Path) -> bool {
-        top.join(".git").symlink_metadata().is_ok_and(|it| !it.is_dir())
+    /// Returns whether a link stands in the place of git's folder, or a file that leads to none of
+    /// these folders.
+    pub fn is_led_elsewhere(top: &Utf8Path, folders: &[Utf8PathBuf]) -> bool {
+        let place = top.join(".git");
+        match place.symlink_metadata() {
+            Ok(it) if it.is_file() => {
+                let led = led_by(top, &place).and_then(|it| it.1.canonicalize_utf8().ok());
+                led.is_none_or(|it| !folders.contains(&it))
+            }
+            Ok(it) => !it.is_dir(),
+            Err(_) => false,
+        }
     }
 
     /// Refuses a repository that is neither the one that was opened nor the one with which a
-    /// running job began.
+    /// running job began, and one in which a link leads git elsewhere since a running job began.
     ///
     /// # Errors
     /// `conflict` with code `planted_repository`.
@@ -170,7 +175,16 @@ impl Repo {
         if now != known {
             return Err(self.replaced(&known, &now, None));
         }
-        for (job, look) in self.looks().others(None) {
+        let running = self.looks().others(None);
+        if running.is_empty() {
+            return Ok(());
+        }
+        let repo = self.clone();
+        let links = blocking(move || repo.links()).await??;
+        for (job, look) in running {
+            if let Some((name, target)) = look.before.new_link(&links) {
+                return Err(self.led_by_link((name, target), &job));
+            }
             if let Some(known) = look.before.git_folder.filter(|it| !it.is_same(&now)) {
                 return Err(self.replaced(&known, &now, Some(&job)));
             }
@@ -195,8 +209,8 @@ impl Repo {
         );
         Error::conflict(PLANTED_REPOSITORY, message).hint(match job {
             Some(job) => format!(
-                "{back}, then run `wiki-browser job restore {job}`; or keep this one: \
-                 `wiki-browser job keep {job}`"
+                "{back}, then run `wiki-browser job restore {job}` once the job has ended; or keep \
+                 this one: `wiki-browser job keep {job}`"
             ),
             None => format!("{back}; if it was you, restart the server"),
         })
@@ -240,7 +254,7 @@ mod tests {
         assert_eq!(first.folders.len(), 1);
         let mut other_device = first.clone();
         for it in &mut other_device.folders {
-            (it.device, it.inode, it.born_ns) = (it.device + 1, it.inode + 1, None);
+            (it.device, it.inode) = (it.device + 1, it.inode + 1);
         }
         assert!(first.is_same(&other_device) && first != other_device);
         // The site as a whole is moved.
@@ -255,17 +269,19 @@ mod tests {
         assert!(!read(&top).is_same(&first));
         fs::remove_dir_all(top.join(".git")).unwrap();
         symlink(&away, top.join(".git")).unwrap();
-        assert!(!read(&top).is_same(&first) && Repo::is_led_elsewhere(&top));
+        assert!(!read(&top).is_same(&first) && Repo::is_led_elsewhere(&top, &[]));
         fs::remove_file(top.join(".git")).unwrap();
         let link = base.join("link");
         symlink(&away, &link).unwrap();
         fs::write(top.join(".git"), format!("gitdir: {link}\n")).unwrap();
         let by_file = read(&top);
         assert!(!by_file.is_same(&first));
+        let known = [away.canonicalize_utf8().unwrap()];
+        assert!(!Repo::is_led_elsewhere(&top, &known) && Repo::is_led_elsewhere(&top, &[]));
         fs::create_dir_all(base.join("evil/refs")).unwrap();
         fs::remove_file(&link).unwrap();
         symlink(base.join("evil"), &link).unwrap();
-        assert!(!read(&top).is_same(&by_file));
+        assert!(!read(&top).is_same(&by_file) && Repo::is_led_elsewhere(&top, &known));
         fs::remove_file(top.join(".git")).unwrap();
         fs::rename(&away, top.join(".git")).unwrap();
         assert!(read(&top).is_same(&first));

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 
 use camino::Utf8Path;
 
-use crate::base::Result;
-use crate::documents::git::Repo;
+use crate::base::{Error, JobId, Result};
+use crate::documents::git::{PLANTED_REPOSITORY, Repo};
 use crate::documents::snapshot::private::{facts_behind, git_root};
-use crate::documents::snapshot::{Reader, Work, name};
+use crate::documents::snapshot::{Reader, Snapshot, Work, name};
 use crate::process::{Root, Standing};
 
 /// What a link may stand for, in the folder shared by all worktrees.
@@ -56,6 +56,50 @@ pub(in crate::documents) fn link_at(repo: &Repo, name: &str) -> Result<Option<St
         Standing::Link { target } => Some(target),
         _ => None,
     })
+}
+
+/// A link in the place of git's own file or folder: its name, and where it leads.
+pub(in crate::documents) type Link = (&'static str, String);
+
+impl Snapshot {
+    /// Returns the first of these links that was not there.
+    pub(in crate::documents) fn new_link<'a>(&self, links: &'a [Link]) -> Option<&'a Link> {
+        // A snapshot of an earlier version of this program has no links.
+        let mut links = links.iter().filter(|_| self.git_folder.is_some());
+        let was = |name: &str| match self.private.get(name) {
+            Some(Work::Link { target }) => Some(target),
+            _ => None,
+        };
+        links.find(|(name, target)| was(name) != Some(target))
+    }
+}
+
+impl Repo {
+    /// Returns the links that are there now.
+    pub(in crate::documents) fn links(&self) -> Result<Vec<Link>> {
+        let mut found = Vec::new();
+        for name in SHARED.iter().chain(OWN) {
+            found.extend(link_at(self, name)?.map(|target| (*name, target)));
+        }
+        Ok(found)
+    }
+
+    /// Returns the error for a link that is there since a job ran.
+    pub(in crate::documents) fn led_by_link(
+        &self,
+        (name, target): (&str, &str),
+        job: &JobId,
+    ) -> Error {
+        let message =
+            format!(".git/{name} is a link since job {job} ran, and git would write to {target}");
+        let place = git_root(self, name).map(|it| it.path().join(name));
+        let place = place.map_or_else(|_| format!(".git/{name}"), |it| it.to_string());
+        Error::conflict(PLANTED_REPOSITORY, message).hint(format!(
+            "nothing was changed. Check what it leads to, and put it back by hand (`rm '{place}'`, \
+             then move what was there back), then run `wiki-browser job restore {job}` once the \
+             job has ended; or keep the link: `wiki-browser job keep {job}`"
+        ))
+    }
 }
 
 /// Returns the facts of a file behind a link in the place of its folder: not ours to keep, but git

@@ -25,15 +25,12 @@ use crate::base::{BlobId, Result, is_agent_file};
 use crate::documents::git::{GitFolder, Repo, blocking};
 use crate::process::{Root, Standing};
 
-use refs::Refs;
-
 pub use kept::Kept;
 pub use links::are_below as are_links_below;
 pub(in crate::documents) use links::{link_at, may_be_link};
 pub(in crate::documents) use private::{
     ALTERNATES, COMMON_DIR, HOOKS, git_root, hook_behind_a_link, hooks_facts, names_lock,
 };
-pub(in crate::documents) use refs::is_other as is_other_ref;
 pub(in crate::documents) use status::ANNOUNCED;
 pub(in crate::documents) use steering::{STEERS, facts_within};
 pub use watched_jobs::{Look, Looks};
@@ -148,11 +145,8 @@ pub struct Tip {
 pub struct Snapshot {
     /// What is checked out.
     pub tip: Tip,
-    /// Branches, tags, the stash, and other refs.
+    /// Branches, tags, the stash, replacements and notes.
     pub refs: BTreeMap<String, BlobId>,
-    /// Whether refs that are neither branches, tags nor the stash are among them.
-    #[serde(default)]
-    pub has_other_refs: bool,
     /// The repository; absent in the snapshot of an earlier version of this program, which has no
     /// links in it, either.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -260,7 +254,7 @@ impl Repo {
         let own = kept.folder_below(self.git().folder());
         let found = self.find_steering(&status, named, own).await?;
         self.read_steering(&mut status, &found.named).await?;
-        let stash = match refs.named.contains_key(STASH) {
+        let stash = match refs.contains_key(STASH) {
             true => self.stashed().await?,
             false => Vec::new(),
         };
@@ -272,7 +266,7 @@ impl Repo {
     fn fill(
         &self,
         (status, closed, found): (status::Status, BTreeMap<String, Unclean>, Steering),
-        (refs, stash): (Refs, Vec<Stashed>),
+        (refs, stash): (BTreeMap<String, BlobId>, Vec<Stashed>),
         kept: &Kept,
     ) -> Result<Snapshot> {
         let top = Root::open(self.git().folder())?;
@@ -306,8 +300,7 @@ impl Repo {
         let (tip, named) = (status.tip, found.named);
         Ok(Snapshot {
             tip,
-            refs: refs.named,
-            has_other_refs: refs.has_others,
+            refs,
             git_folder: Some(self.git_folder()),
             stash,
             paths,

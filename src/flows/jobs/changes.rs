@@ -112,12 +112,15 @@ pub async fn keep(site: &Site, caller: &Caller, id: &JobId) -> Result<Kept> {
 /// current state is accepted. Returns whether there was anything to decide.
 async fn keep_unseen(site: &Site, caller: &Caller, id: &JobId, by: &Actor) -> Result<bool> {
     let (asked, viewer) = (id.clone(), viewer(caller));
-    let (job, is_open) = site
+    let (job, is_held, is_open) = site
         .store
         .read(move |c| {
             let is_held = jobs::holding(c)?.contains(&asked);
-            let is_open = is_held && row::find(c, &asked)?.is_none();
-            Ok((jobs::find(c, &viewer, &asked)?, is_open))
+            let job = jobs::find(c, &viewer, &asked)?;
+            // While it runs, a change may be in the way of approvals before it holds agents.
+            let may_be = is_held || !job.status.is_final();
+            let is_open = may_be && row::find(c, &asked)?.is_none();
+            Ok((job, is_held, is_open))
         })
         .await?;
     inputs::refuse_private(&job)?;
@@ -135,7 +138,9 @@ async fn keep_unseen(site: &Site, caller: &Caller, id: &JobId, by: &Actor) -> Re
                 site.repo.accept_git_folder(None).await?;
             }
         }
-    } else if let Some(found) = tree_guard::accept(site, id).await? {
+    } else if let Some(found) = tree_guard::accept(site, id).await?
+        && (is_held || !found.agent_files.is_empty())
+    {
         kept = found;
     } else {
         return Ok(false);

@@ -10,7 +10,7 @@ pub mod legs;
 pub(in crate::flows) mod one_decision;
 pub mod output;
 mod private_output;
-mod steering_hold;
+pub(in crate::flows) mod steering_hold;
 pub mod tree_guard;
 pub mod usage;
 

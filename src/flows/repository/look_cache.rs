@@ -100,12 +100,11 @@ impl<T: Clone> Known<T> {
         let named = named.to_vec();
         let taken = tokio::task::spawn_blocking(move || {
             // What git reads behind a link or a file, no stamp tells.
-            let is_led = |it: &Utf8PathBuf| {
-                Repo::is_led_elsewhere(it)
-                    || are_links_below(it)
-                    || are_links_below(&it.join(".git"))
-            };
-            if folders.iter().any(is_led) && !fault::is_off("git_folder") {
+            let (top, others) = folders.split_first()?;
+            let is_led = Repo::is_led_elsewhere(top, others)
+                || are_links_below(&top.join(".git"))
+                || others.iter().any(|it| are_links_below(it));
+            if is_led && !fault::is_off("git_folder") {
                 return None;
             }
             // A stamp follows no links, but git does where its hooks are behind one.
@@ -187,5 +186,33 @@ mod tests {
         std::fs::write(top.join("y"), "again").unwrap();
         assert_eq!(known.or_look(&[], changing).await.unwrap(), 4);
         assert_eq!(known.or_look(&[], look()).await.unwrap(), 5);
+    }
+
+    #[tokio::test]
+    async fn links_count_in_gits_folder_and_not_in_the_tree() {
+        let folder = tempfile::tempdir().unwrap();
+        let base = Utf8Path::from_path(folder.path()).unwrap().canonicalize_utf8().unwrap();
+        let (top, git) = (base.join("top"), base.join("modules/top"));
+        for it in [&top, &git] {
+            std::fs::create_dir_all(it).unwrap();
+        }
+        // A submodule, with a link that is the site's own.
+        std::fs::write(top.join(".git"), "gitdir: ../modules/top\n").unwrap();
+        std::os::unix::fs::symlink(&base, top.join("logs")).unwrap();
+        let looks = AtomicU32::new(0);
+        let look = || async { Ok(looks.fetch_add(1, Ordering::SeqCst)) };
+        let clock = Clock::fixed(Millis(4_000_000_000_000));
+        let known = |folders| Known::new(folders, Vec::new(), clock.clone(), |_| &[]);
+        let both = known(vec![top.clone(), git.clone()]);
+        assert_eq!(both.or_look(&[], look()).await.unwrap(), 0);
+        assert_eq!(both.or_look(&[], look()).await.unwrap(), 0, "nothing has changed");
+        // What is behind these, no stamp tells.
+        let other = known(vec![top.clone(), top.join("elsewhere")]);
+        assert_eq!(other.or_look(&[], look()).await.unwrap(), 1);
+        assert_eq!(other.or_look(&[], look()).await.unwrap(), 2);
+        std::os::unix::fs::symlink(&base, git.join("logs")).unwrap();
+        let linked = known(vec![top, git]);
+        assert_eq!(linked.or_look(&[], look()).await.unwrap(), 3);
+        assert_eq!(linked.or_look(&[], look()).await.unwrap(), 4);
     }
 }

@@ -18,6 +18,7 @@ use crate::api::workspaces::WorkspaceList;
 use crate::api::workspaces::{Workspace, WorkspaceSort, WorkspaceState};
 use crate::base::{Actor, Error, ErrorKind, JobId, Millis, Result};
 use crate::documents::workspace::{self, Discard, NewWorkspace, Wanted, row};
+use crate::flows::jobs::steering_hold;
 use crate::flows::{Site, Works, clock};
 use crate::jobs::{self, Cleanup, Job, Rest, Viewer, WorkspaceNeed, Workspaces};
 use crate::people::Caller;
@@ -69,6 +70,7 @@ async fn make(works: &Works, need: WorkspaceNeed) -> Result<Utf8PathBuf> {
     works.store.write(move |tx| row::insert(tx, &new)).await?;
     let made = match &repo {
         Some(folder) => {
+            steering_hold::refuse_astray(works).await?;
             let mark = mark(works)?;
             let wanted = Wanted { folder, path: &path, job: &root, mark: &mark };
             Some(workspace::make(&works.repo, wanted).await?)
@@ -232,6 +234,8 @@ async fn end(
 
 async fn remove(works: &Works, found: &Workspace, discard: Discard) -> Result<Option<String>> {
     let Some(repo) = &found.repo else { return Ok(None) };
+    // What is saved would be behind the link of another job, or in the repository that it left.
+    steering_hold::refuse_astray(works).await?;
     let mark = mark(works)?;
     let wanted =
         Wanted { folder: repo.as_path(), path: &found.path, job: &found.root, mark: &mark };

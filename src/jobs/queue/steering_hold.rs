@@ -69,9 +69,15 @@ impl Steering {
                  {job}`; to keep this one: `wiki-browser job keep {job}`"
             );
         }
+        // A link in the place of a folder is not restored before the folder is back.
+        let by_hand = match self.files.iter().any(|it| it.starts_with(".git/")) {
+            true => " (which names what is to be put back by hand)",
+            false => "",
+        };
         format!(
             "files that control agents changed during job {job}: {first}{more}; to restore them: \
-             `wiki-browser job restore {job}`, to keep the changes: `wiki-browser job keep {job}`"
+             `wiki-browser job restore {job}`{by_hand}, to keep the changes: \
+             `wiki-browser job keep {job}`"
         )
     }
 }

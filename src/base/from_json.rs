@@ -8,7 +8,7 @@ use serde_json::Value;
 /// # Errors
 /// If it has not the shape of the type.
 pub fn from_json<T: DeserializeOwned>(value: &Value) -> serde_json::Result<T> {
-    // As text, like whatever comes from outside: a deserializer of values would be compiled for
-    // each type beside that of its text, and the program be a fiftieth larger.
+    // As text, like whatever comes from outside: otherwise a second deserializer, that of values,
+    // would be compiled for each type.
     serde_json::from_slice(&serde_json::to_vec(value)?)
 }

@@ -242,7 +242,10 @@ fn somebody_from_outside_hears_of_nothing_from_before_they_joined() {
             agent: None,
             is_outside: true,
         };
-        site.write(|tx, _| channels::join(tx, (&room, &ChannelType::workshop()), &new, &sam));
+        site.write(|tx, _| {
+            let channel = channels::find(tx.connection(), room.number)?;
+            channels::join(tx, (&channel, &ChannelType::workshop()), &new, &sam)
+        });
         site.now
     };
     let hears =

@@ -90,8 +90,7 @@ pub fn serve(script: &Utf8Path, options: ServeOptions, say: impl FnOnce(&str)) -
         }
     };
     let served = runtime.block_on(run(loaded, options, say));
-    // Tasks left on blocking threads no longer matter.
-    runtime.shutdown_background();
+    runtime.shutdown_background(); // Tasks left on blocking threads no longer matter.
     match served {
         Ok(code) => code,
         Err(cause) => {
@@ -272,6 +271,7 @@ async fn serve_site(
         stop.cancel();
     }
     let code = end(&site, &services.tracker, stops).await;
+    site.queue.children().end_commands();
     match ended.err().or_else(|| services.lost_meanwhile()) {
         Some(lost) => {
             error!("ended with exit code {}, since {lost} unasked", services::EXIT_CODE);

@@ -39,11 +39,13 @@ const SEATS: &str = "
     SELECT channel, member FROM channel_members
     WHERE agent = :agent AND agent IS NOT NULL AND status <> 'left'
     ORDER BY channel";
-const IS_MEMBER: &str = "
+const HEARS: &str = "
     SELECT EXISTS (SELECT 1 FROM channel_members
         JOIN channels ON channels.number = channel_members.channel
         WHERE channels.id = :id AND channel_members.member = :member
-            AND channel_members.status <> 'left')";
+            AND channel_members.status <> 'left'
+            AND CASE WHEN :sequence IS NULL THEN channel_members.joined_ms <= :at
+                ELSE channel_members.joined_seq < :sequence END)";
 const UNCHAIR: &str = "
     UPDATE channel_members SET is_chair = 0 WHERE channel = :channel AND is_chair = 1";
 const CHAIR: &str = "
@@ -65,7 +67,7 @@ pub(super) const STATEMENTS: &[(&str, &str)] = &[
     ("member::set_status", SET_STATUS),
     ("member::reseat", RESEAT),
     ("member::seats", SEATS),
-    ("member::is_member", IS_MEMBER),
+    ("member::hears", HEARS),
     ("member::unchair", UNCHAIR),
     ("member::chair", CHAIR),
     ("member::seen", SEEN),
@@ -376,13 +378,21 @@ pub fn reseat(
     }
 }
 
-/// Returns whether somebody is a member of the channel with this id.
+/// Returns whether somebody is a member of the channel with this id and was one, since joining for
+/// the last time, when something happened there: a message with this number, or anything else.
 ///
 /// # Errors
 /// As any read.
-pub fn is_member(connection: &Connection, id: &str, member: &Actor) -> Result<bool> {
-    let mut statement = connection.prepare_cached(IS_MEMBER)?;
-    let params = named_params! {":id": id, ":member": member};
+pub fn hears(
+    connection: &Connection,
+    id: &str,
+    member: &Actor,
+    (at, sequence): (Millis, Option<i64>),
+) -> Result<bool> {
+    let mut statement = connection.prepare_cached(HEARS)?;
+    let params = named_params! {
+        ":id": id, ":member": member, ":at": at, ":sequence": sequence,
+    };
     Ok(statement.query_row(params, |row| row.get(0))?)
 }
 

@@ -40,7 +40,7 @@ pub use channel::{
 pub use kind::{ChannelType, Limits, Speaks, Wakes};
 pub use leave::{leave, leave_after_turn, release_all};
 pub use member::{
-    Joining, Member, Standing, channels_of, find as find_member, is_member, join,
+    Joining, Member, Standing, channels_of, find as find_member, hears, join,
     of_channel as members, read, require_free, reseat, seat_of, seats_of, seen, set_chair,
     set_muted,
 };

@@ -5,7 +5,7 @@ use std::fs;
 use camino::Utf8Path;
 use nix::sys::resource::{Resource, getrlimit};
 use nix::sys::statfs::statfs;
-use nix::sys::statvfs::{FsFlags, statvfs};
+use nix::sys::statvfs::{FsFlags, Statvfs, statvfs};
 use nix::sys::utsname::uname;
 use nix::unistd::{AccessFlags, access};
 
@@ -64,9 +64,8 @@ pub fn disk(folder: &Utf8Path) -> Vec<Finding> {
     let (Ok(space), Ok(kind)) = (statvfs(place.as_std_path()), statfs(place.as_std_path())) else {
         return vec![Finding::warn("disk", format!("cannot query {place}"), "check it with df")];
     };
-    let free = space.blocks_available().saturating_mul(space.fragment_size());
+    let Room { bytes: free, files } = room_of(&space);
     let is_read_only = space.flags().contains(FsFlags::ST_RDONLY) || !may_write(place);
-    let files = (space.files() > 0).then(|| space.files_available());
     #[allow(clippy::unnecessary_cast, reason = "its width differs between architectures")]
     let magic = kind.filesystem_type().0 as i64;
     vec![judge_space(place, free, files, is_read_only), judge_kind(place, magic)]
@@ -77,14 +76,31 @@ pub fn may_write(place: &Utf8Path) -> bool {
     access(place.as_std_path(), AccessFlags::W_OK).is_ok()
 }
 
-/// Returns how many bytes an unprivileged process may still write to a folder's disk.
+/// What an unprivileged process may still write to a disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Room {
+    /// How many bytes.
+    pub bytes: u64,
+    /// How many files and folders; `None` if the file system sets no bound.
+    pub files: Option<u64>,
+}
+
+/// Returns what may still be written to a folder's disk.
 ///
 /// # Errors
 /// `unavailable` if the file system does not tell.
-pub fn free_bytes(folder: &Utf8Path) -> Result<u64> {
+pub fn room(folder: &Utf8Path) -> Result<Room> {
     let space = statvfs(folder.as_std_path())
         .context(ErrorKind::Unavailable, || format!("cannot look at the disk of {folder}"))?;
-    Ok(space.blocks_available().saturating_mul(space.fragment_size()))
+    Ok(room_of(&space))
+}
+
+/// File systems that make inodes as they need them report none in total.
+fn room_of(space: &Statvfs) -> Room {
+    Room {
+        bytes: space.blocks_available().saturating_mul(space.fragment_size()),
+        files: (space.files() > 0).then(|| space.files_available()),
+    }
 }
 
 const ULIMIT: &str = "raise it: ulimit -n 65536, or LimitNOFILE=65536 in the systemd unit";

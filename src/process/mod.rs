@@ -6,6 +6,7 @@
 
 mod adopt;
 mod cgroup;
+mod commands;
 mod descriptors;
 mod folder_stamp;
 mod guard;
@@ -50,7 +51,7 @@ pub use launch::{
 };
 pub use lifeline::GuardStopper;
 pub use lock::FileLock;
-pub use machine::{disk, free_bytes, machine, may_write};
+pub use machine::{Room, disk, machine, may_write, room};
 pub use name_watch::NameWatch;
 pub use notices::{Noticed, Notices};
 pub use output::{OutputChunk, last_printed, output_tail, put_output, read_output};
@@ -62,7 +63,7 @@ pub use root::{
     CLOSED, Entry, EntryKind, FILE_GONE, FileFacts, NOT_A_FILE, PATH_IS_LINK, Root, SOURCE_GONE,
     Standing,
 };
-pub use run::{COMMAND_NOT_STARTED, Output, Run, become_program, run, which};
+pub use run::{COMMAND_NOT_STARTED, COMMAND_TIMEOUT, Output, Run, become_program, run, which};
 pub use running_guard::{Guard, GuardEnd, end_below};
 pub use scratch::Scratch;
 pub use sight::{Sight, environment_names, look_below};

@@ -20,6 +20,8 @@ use crate::process::tree::Children;
 
 /// The code of a program that cannot be started.
 pub const COMMAND_NOT_STARTED: &str = "command_not_started";
+/// The code of a program that did not end in time.
+pub const COMMAND_TIMEOUT: &str = "command_timeout";
 /// The code of an output above its limit.
 const OUTPUT_TOO_LARGE: &str = "output_too_large";
 
@@ -78,7 +80,7 @@ pub async fn run(children: &Children, run: Run) -> Result<Output> {
     });
     let outcome = done.await.unwrap_or_else(|_| {
         Err(Error::unavailable(format!("{name} did not end within {:?}", run.timeout))
-            .code("command_timeout"))
+            .code(COMMAND_TIMEOUT))
     });
     let (stdout, stderr) = (exchange.stdout.kept, exchange.stderr.kept);
     let status = running.end().await?;
@@ -157,6 +159,7 @@ impl Running {
         let pidfd = sys::pidfd_watch(pid);
         match pidfd {
             Ok(pidfd) => {
+                children.commands.add(pid);
                 Ok(Running { child, pid, pidfd, children: children.clone(), is_reaped: false })
             }
             Err(cause) => {
@@ -170,6 +173,7 @@ impl Running {
     /// reaped, its pid, which is also the group's id, cannot be reused.
     async fn end(mut self) -> Result<ExitStatus> {
         kill_group(self.pid);
+        self.children.commands.remove(self.pid);
         let status = self.child.wait().await;
         self.is_reaped = true;
         self.children.forget(self.pid);
@@ -182,6 +186,7 @@ impl Drop for Running {
         if !self.is_reaped {
             // tokio reaps it later; `Children` forgets it once it is gone.
             kill_group(self.pid);
+            self.children.commands.remove(self.pid);
         }
     }
 }

@@ -18,6 +18,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::base::{Context, Error, ErrorKind, Result, fault};
+use crate::process::commands::Commands;
 use crate::process::identity::{Signal, Stat, carries_mark, read_mark, seen, signal_verified};
 
 /// How long killed processes may take to disappear after the grace period.
@@ -38,12 +39,13 @@ const SEEN_MAX: usize = 100_000;
 #[derive(Clone, Debug)]
 pub struct Children {
     known: Arc<Mutex<HashMap<i32, u64>>>,
+    pub(in crate::process) commands: Commands,
     since: Instant,
 }
 
 impl Default for Children {
     fn default() -> Children {
-        Children { known: Arc::default(), since: Instant::now() }
+        Children { known: Arc::default(), commands: Commands::default(), since: Instant::now() }
     }
 }
 
@@ -78,6 +80,11 @@ impl Children {
             }
         };
         Ok((child, pid))
+    }
+
+    /// Ends the commands of this server that still run: nobody waits for them any more.
+    pub fn end_commands(&self) {
+        self.commands.end();
     }
 
     /// Registers the children that this process already has: if a shell `exec`ed this server, they

@@ -2,6 +2,7 @@
 //! link.
 
 use serde_json::json;
+use wiki_browser::base::digest_hex;
 
 use crate::support::Bench;
 
@@ -82,6 +83,59 @@ fn g31_a_restore_that_was_cut_short_is_repeated() {
     restored(&bench, &id);
     assert_eq!((bench.git(&["ls-files", "-s", "-v"]), bench.status()), was);
     assert_eq!(bench.read("folder/b.md") + &bench.read("announced.md"), "b\nmine\n");
+    server.stop();
+}
+
+/// Killed while it writes, it leaves a file beside the place: the next server removes it, unless
+/// somebody else's words are in it.
+#[test]
+fn g31_what_a_killed_restore_left_beside_a_file_is_removed_by_the_next_start() {
+    let bench = Bench::new();
+    let words = bench.read("guide.md");
+    let agent = format!("cd '{}' && echo x >> guide.md && echo x >> notes.md", bench.top);
+    bench.word_kind("writes", FIELDS, &agent);
+    let server = bench.serve();
+    let id = ended(&bench, "writes");
+    server.stop();
+    let beside = |path: &str| format!(".wb-{}.tmp", &digest_hex(format!("{id} {path}"))[..20]);
+    bench.write(&beside("guide.md"), &words[..words.len() / 2]);
+    bench.write(&beside("notes.md"), "somebody else's\n");
+    let server = bench.serve();
+    assert!(!bench.top.join(beside("guide.md")).exists());
+    assert_eq!(bench.read(&beside("notes.md")), "somebody else's\n");
+    std::fs::remove_file(bench.top.join(beside("notes.md"))).unwrap();
+    // One that is left later does not stand in the way.
+    bench.write(&beside("guide.md"), "");
+    restored(&bench, &id);
+    assert_eq!(bench.read("guide.md"), words);
+    assert!(!bench.top.join(beside("guide.md")).exists());
+    server.stop();
+}
+
+/// A file with a hole is as large as somebody likes: git would read it for hours, and every job
+/// would wait.
+#[test]
+fn g31_a_huge_file_of_an_agent_stops_no_job() {
+    let bench = Bench::new();
+    let grow = format!(
+        "cd '{}' && echo y > notes.md && git add notes.md && truncate -s 1T notes.md",
+        bench.top
+    );
+    bench.word_kind("grows", FIELDS, &grow);
+    bench.word_kind("next", FIELDS, "exit 0");
+    bench.word_kind("writes", FIELDS, &format!("echo zz > '{}/notes.md'", bench.top));
+    let server = bench.serve();
+    let id = ended(&bench, "grows");
+    ended(&bench, "next");
+    let plan = bench.json(&["job", "restore", &id, "--dry-run"]);
+    assert_eq!(plan["items"][0]["name"], "notes.md", "{plan:#}");
+    // Small again, it is compared again.
+    bench.write("notes.md", "");
+    bench.git(&["checkout", "-q", "-f", "HEAD", "--", "notes.md"]);
+    let id = ended(&bench, "writes");
+    let plan = bench.json(&["job", "restore", &id, "--dry-run"]);
+    assert_eq!(plan["items"][0]["name"], "notes.md", "{plan:#}");
+    restored(&bench, &id);
     server.stop();
 }
 

@@ -14,6 +14,7 @@ mod refs;
 mod restore;
 pub mod row;
 mod sight;
+mod spare;
 mod starts;
 mod unread;
 

@@ -14,6 +14,7 @@ use crate::base::limit::SOURCE_BYTES_MAX;
 use crate::base::{Context, Error, ErrorKind, JobId, Result, fault};
 use crate::documents::changes::attributes::End;
 use crate::documents::changes::plan::{FOLDER, Plan, Present, Want, clash, plain, want_of};
+use crate::documents::changes::spare::spare_of;
 use crate::documents::changes::{Changes, FileChange, PrivateChange, RefChange, astray};
 use crate::documents::git::{Repo, blocking};
 use crate::documents::snapshot::{Kept, STASH, Snapshot, Staged, Work, git_root, name};
@@ -45,6 +46,9 @@ impl Changes {
             false => (Some(repo.turn().await?), None),
         };
         self.refuse_unknown(&wish.names)?;
+        if !wish.is_rehearsal {
+            self.clear_spares(repo, kept, &wish.job).await?;
+        }
         let present = Present::of(repo, self, (kept, &wish.job)).await?;
         let mut plan = self.plan(repo, &present).await?;
         if !wish.names.is_empty() {
@@ -331,18 +335,8 @@ impl Putting<'_> {
         if was == is {
             return Ok(true);
         }
-        let new = match &was {
-            Want::Nothing => Standing::Nothing,
-            Want::Link(target) => Standing::Link { target: target.clone() },
-            Want::File { mode, .. } => {
-                let bytes = present.bytes(self.repo, it).await?;
-                let own = match &it.before.work {
-                    Work::File { mode, .. } => Some(*mode),
-                    _ => None,
-                };
-                Standing::File { bytes, mode: own.unwrap_or(*mode) }
-            }
-            Want::Seen(_) | Want::Unknown(_) => return Ok(false),
+        let Some(new) = present.standing_before(self.repo, it, &was).await? else {
+            return Ok(false);
         };
         let mut expected = present.expected(self.repo, it, (&was, &is)).await?;
         if expected[0] == Want::Seen(FOLDER.to_owned()) {
@@ -374,10 +368,12 @@ impl Putting<'_> {
         new: Standing,
     ) -> Result<bool> {
         let (repo, path) = (self.repo.clone(), path.to_owned());
+        let spare = spare_of(self.job, &path);
         let work = move || {
             let is_off = fault::is_off("restore_compare");
             let is_expected = |it: &Standing| is_off || expected.contains(&want_of(&repo, it));
-            root.swap(name::path(&path), SOURCE_BYTES_MAX, is_expected, &new)
+            let place = (&*name::path(&path), spare.as_str());
+            root.swap_aside(place, SOURCE_BYTES_MAX, is_expected, &new)
         };
         blocking(work).await?
     }

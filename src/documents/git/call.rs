@@ -14,7 +14,7 @@ use tokio::sync::Semaphore;
 use crate::base::{Context, Error, ErrorKind, Result, truncate_chars};
 use crate::documents::git::failure::failure;
 use crate::documents::git::settings::Settings;
-use crate::process::{COMMAND_NOT_STARTED, Children, Run, run};
+use crate::process::{COMMAND_NOT_STARTED, COMMAND_TIMEOUT, Children, Run, run};
 
 /// Timeout of a call that only reads.
 const READ_TIMEOUT: Duration = Duration::from_secs(60);
@@ -239,6 +239,7 @@ impl Call<'_> {
         }
         env.extend(self.environment);
         let usual = if self.writes { WRITE_TIMEOUT } else { READ_TIMEOUT };
+        let timeout = self.time_max.unwrap_or(usual);
         let output = run(
             &self.git.children,
             Run {
@@ -247,7 +248,7 @@ impl Call<'_> {
                 cwd: self.git.folder.clone(),
                 env,
                 stdin: self.stdin,
-                timeout: self.time_max.unwrap_or(usual),
+                timeout,
                 output_bytes_max: self.bytes_max,
             },
         )
@@ -257,6 +258,13 @@ impl Call<'_> {
                 .code("git_missing")
                 .hint("install git, or put it back where it was when the server started")
                 .source(cause),
+            COMMAND_TIMEOUT => {
+                let seconds = timeout.as_secs();
+                Error::unavailable(format!("git {what} did not answer within {seconds} s"))
+                    .code(COMMAND_TIMEOUT)
+                    .hint("is there a very large file in the working tree, or is the disk slow?")
+                    .source(cause)
+            }
             _ => cause,
         })?;
         let said = truncate_chars(&String::from_utf8_lossy(&output.stderr), SAID_CHARS_MAX);

@@ -6,6 +6,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 
 use crate::base::{BlobId, Error, Result, SourcePath};
 use crate::documents::git::{Repo, blocking, digest};
+use crate::documents::snapshot::{Staged, name};
 
 /// Output limit for a listing of the whole index, in bytes; 100,000 typical paths take some 15 MB.
 const LISTING_BYTES_MAX: usize = crate::base::limit::GIT_LISTING_BYTES_MAX;
@@ -183,16 +184,23 @@ impl Repo {
         &self,
         paths: Option<&[SourcePath]>,
     ) -> Result<HashMap<Vec<u8>, Change>> {
-        let below = match paths {
+        let below: Vec<String> = match paths {
             Some(paths) => paths.iter().map(|it| self.git_path(it)).collect(),
             None => Vec::from_iter(Some(self.shared.prefix.clone()).filter(|it| !it.is_empty())),
         };
-        let told = self.status(below).await?;
+        let huge = self.huge_files(paths.is_some().then_some(&below)).await?;
+        let told = self.status(&below, &huge).await?;
         let records = told.split(|byte| *byte == 0).filter(|it| !it.is_empty());
-        records.filter_map(|it| change(it).transpose()).collect()
+        let changes = records.filter_map(|it| change(it).transpose());
+        let mut changes: HashMap<_, _> = changes.collect::<Result<_>>()?;
+        for (path, staged) in huge {
+            let change = Change { head_blob: Some(staged.spot.blob) };
+            changes.entry(name::bytes(&path).into_owned()).or_insert(change);
+        }
+        Ok(changes)
     }
 
-    async fn status(&self, below: Vec<String>) -> Result<Vec<u8>> {
+    async fn status(&self, below: &[String], huge: &[(String, Staged)]) -> Result<Vec<u8>> {
         let call = self.git().call(&[
             "status",
             "--porcelain=v2",
@@ -202,9 +210,8 @@ impl Repo {
             "--ignore-submodules=all",
             "--no-ahead-behind",
         ]);
-        let call = below.into_iter().fold(call.arg("--"), |call, it| call.arg(it));
-        let call = call.output_max(LISTING_BYTES_MAX).on_files(&*self.settings().await?);
-        call.output().await
+        let call = call.on_paths(below, huge).output_max(LISTING_BYTES_MAX);
+        call.on_files(&*self.settings().await?).output().await
     }
 
     /// Returns the Source with this git path, if it is one.

@@ -166,9 +166,12 @@ impl Repo {
             Hint::All => Vec::from_iter(Some(self.git_prefix()).filter(|it| !it.is_empty())),
             Hint::Paths(paths) => paths.iter().map(|it| self.git_path(it)).collect(),
         };
-        let call = below.into_iter().fold(call.arg("--"), |call, it| call.arg(it));
-        let call = call.output_max(GIT_LISTING_BYTES_MAX).on_files(&*self.settings().await?);
-        status::parse(&call.output().await?)
+        let huge = self.huge_files((*hint != Hint::All).then_some(&below)).await?;
+        let call = call.on_paths(&below, &huge).output_max(GIT_LISTING_BYTES_MAX);
+        let told = call.on_files(&*self.settings().await?).output().await?;
+        let mut status = status::parse(&told)?;
+        status::add_flagged(&mut status, huge);
+        Ok(status)
     }
 
     /// Returns the Sources that git reports as changed, with their versions in the working tree.

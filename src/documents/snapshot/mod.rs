@@ -5,6 +5,7 @@
 //! snapshot is therefore as large as the uncommitted work, not as the repository.
 
 mod by_content;
+mod huge;
 mod kept;
 mod links;
 pub(in crate::documents) mod name;

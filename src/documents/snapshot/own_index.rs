@@ -17,6 +17,7 @@ use camino::Utf8Path;
 
 use crate::base::{Result, is_agent_file};
 use crate::documents::git::{Call, Checkout, Repo, blocking, joined};
+use crate::documents::snapshot::huge::names_of;
 use crate::documents::snapshot::kept::INDEX;
 use crate::documents::snapshot::status::{self, ANNOUNCED, LISTING_BYTES_MAX, Status};
 use crate::documents::snapshot::{Kept, PathState, Spot, Staged, Unclean, Work, facts_of, name};
@@ -27,6 +28,11 @@ const FIRST_TIME_MAX: Duration = Duration::from_secs(600);
 
 /// Most empty files checked for being only announced.
 const ANNOUNCED_MAX: usize = 1_000;
+
+/// Has git skip an entry when it compares the working tree.
+const SKIP: &str = "--assume-unchanged";
+/// Has git compare it again.
+const COMPARE: &str = "--no-assume-unchanged";
 
 /// The entries of the user's index.
 #[derive(Debug, Default)]
@@ -49,6 +55,8 @@ pub(super) struct OwnIndex {
     filtered: BTreeSet<String>,
     /// Paths that differed and are not produced by a filter.
     plain: BTreeSet<String>,
+    /// Paths that git was told not to compare.
+    huge: BTreeSet<String>,
 }
 
 impl Listed {
@@ -101,7 +109,7 @@ impl Listed {
 
 impl Repo {
     /// Returns what is not clean according to the content of the files, and the entries whose
-    /// changes git was told to ignore.
+    /// changes git was told to ignore or does not compare.
     pub(super) async fn status_by_content(
         &self,
         kept: &Kept,
@@ -129,14 +137,16 @@ impl Repo {
             call.stdin(orders).output().await?;
             own.listed = Arc::clone(&listed);
         }
+        let huge = self.skip_huge(&mut own, &file).await?;
         let settings = self.settings().await?;
         let call = self.on_index(&file, STATUS).output_max(LISTING_BYTES_MAX);
         let call = if is_new { call.within(FIRST_TIME_MAX) } else { call };
         let mut status = status::parse(&call.on_files(&settings).output().await?)?;
-        self.believe_filtered(&mut own, &file, &mut status).await?;
+        self.believe_filtered((&mut own, &huge), &file, &mut status).await?;
         own.facts = facts_now(&file).await?;
         *last = Some(own);
-        Ok((status, listed.flagged.clone()))
+        // A flag of the user's replaces the entry without one.
+        Ok((status, huge.into_iter().chain(listed.flagged.iter().cloned()).collect()))
     }
 
     /// Starts a call that uses our index instead of the user's.
@@ -152,7 +162,7 @@ impl Repo {
     /// so our index has to skip them.
     async fn believe_filtered(
         &self,
-        own: &mut OwnIndex,
+        (own, huge): (&mut OwnIndex, &[(String, Staged)]),
         file: &Utf8Path,
         status: &mut Status,
     ) -> Result<()> {
@@ -166,17 +176,14 @@ impl Repo {
             let (filtered, plain) = asked.into_iter().partition::<BTreeSet<_>, _>(is_filtered);
             own.plain.extend(plain);
             if !filtered.is_empty() {
-                let call =
-                    self.on_index(file, &["update-index", "--assume-unchanged", "-z", "--stdin"]);
-                let told = joined(filtered.iter().map(String::as_str));
-                call.stdin(told).output().await?;
+                self.mark(file, SKIP, &filtered).await?;
                 own.filtered.extend(filtered);
             }
         }
         if own.filtered.is_empty() {
             return Ok(());
         }
-        let mut told = status::parse(&self.whole_status().await?)?;
+        let mut told = status::parse(&self.whole_status(huge).await?)?;
         for path in &own.filtered {
             match told.paths.remove(path) {
                 Some(found) => status.paths.insert(path.clone(), found),
@@ -186,10 +193,49 @@ impl Repo {
         Ok(())
     }
 
-    /// Returns what the user's index says about its files.
-    async fn whole_status(&self) -> Result<Vec<u8>> {
+    /// Has git skip files that are too large to be compared, and returns them. Those that a filter
+    /// produced are skipped like others of that sort.
+    async fn skip_huge(
+        &self,
+        own: &mut OwnIndex,
+        file: &Utf8Path,
+    ) -> Result<Vec<(String, Staged)>> {
+        let huge = self.huge_among(&own.listed).await?;
+        let known = self.checkouts(&names_of(&huge), None).await?;
+        let is_filtered =
+            |it: &str| known.get(it) == Some(&Checkout::Filtered) && !is_agent_file(it);
+        // Each time: an entry that was replaced is not marked.
+        self.mark(file, SKIP, &names_of(&huge)).await?;
+        let (filtered, huge): (Vec<_>, Vec<_>) =
+            huge.into_iter().partition(|it| is_filtered(&it.0));
+        own.filtered.extend(filtered.into_iter().map(|it| it.0));
+        let now = names_of(&huge);
+        let mut past: BTreeSet<String> = own.huge.difference(&now).cloned().collect();
+        if !past.is_empty() {
+            let whole = own.listed.by_path();
+            let is_whole = |it: &str| {
+                whole.get(&*name::bytes(it)).is_some_and(|it| status::stage_of(it[0]) == b"0")
+            };
+            past.retain(|it| is_whole(it) && !own.filtered.contains(it));
+            self.mark(file, COMPARE, &past).await?;
+        }
+        own.huge = now;
+        Ok(huge)
+    }
+
+    /// Marks entries of our index.
+    async fn mark(&self, file: &Utf8Path, how: &str, paths: &BTreeSet<String>) -> Result<()> {
+        if paths.is_empty() {
+            return Ok(());
+        }
+        let call = self.on_index(file, &["update-index", how, "-z", "--stdin"]);
+        call.stdin(joined(paths.iter().map(String::as_str))).output().await.map(drop)
+    }
+
+    /// Returns what the user's index says about its files, but for huge ones.
+    async fn whole_status(&self, huge: &[(String, Staged)]) -> Result<Vec<u8>> {
         let settings = self.settings().await?;
-        let call = self.git().call(STATUS).output_max(LISTING_BYTES_MAX);
+        let call = self.git().call(STATUS).output_max(LISTING_BYTES_MAX).on_paths(&[], huge);
         call.on_files(&settings).output().await
     }
 

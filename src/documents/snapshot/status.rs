@@ -110,8 +110,14 @@ fn untracked() -> Found {
     Found { head: None, index: Vec::new(), is_work_as_indexed: false }
 }
 
-/// Adds the paths whose changes git was told to ignore, so that they are read.
-pub(super) fn add_flagged(status: &mut Status, flagged: Vec<(String, Staged)>) {
+/// Returns the stage of `MODE BLOB STAGE\tPATH`, a digit.
+pub(super) fn stage_of(record: &[u8]) -> &[u8] {
+    let about = record.split(|byte| *byte == b'\t').next().unwrap_or_default();
+    about.rsplit(|byte| *byte == b' ').next().unwrap_or_default()
+}
+
+/// Adds the paths whose changes git was told to ignore or does not compare, so that they are read.
+pub(in crate::documents) fn add_flagged(status: &mut Status, flagged: Vec<(String, Staged)>) {
     for (path, entry) in flagged {
         match status.paths.get_mut(&path) {
             Some(found) => {

@@ -4,7 +4,7 @@
 use rusqlite::Connection;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tracing::info;
+use tracing::{info, warn};
 
 use crate::api::changes::{ChangeView, ChangesView, Kept, Restored};
 use crate::base::{Actor, Error, ErrorKind, Event, EventKind, JobId, Result, SourcePath, fault};
@@ -24,7 +24,7 @@ use crate::process::{HARD_LINK, NOT_A_FILE, PATH_IS_LINK};
 
 /// Most changes in a response.
 const SHOWN_MAX: usize = 200;
-/// Most open changes searched for the cause of a refusal.
+/// Most open changes searched for the cause of a refusal, or for what a crash left.
 const OPEN_MAX: u32 = 50;
 /// How long the content needed to restore changes is held without a decision.
 const HELD_MS: i64 = 30 * 24 * 3_600_000;
@@ -84,6 +84,22 @@ pub async fn restore(
     }
     let restorable = plan.is_free();
     Ok(Restored { items: plan.items, restorable, restored: is_done, held_at: held_at(id) })
+}
+
+/// Removes what interrupted restores left beside files. What fails is logged: the next restore
+/// tries again.
+pub async fn clear_spares(works: &Works) {
+    let work = async {
+        let open = works.store.read(|c| row::open(c, OPEN_MAX)).await?;
+        let kept = tree_guard::open_kept(works).await?;
+        for it in open {
+            it.changes.clear_spares(&works.repo, &kept, &it.job).await?;
+        }
+        Ok::<_, Error>(())
+    };
+    if let Err(cause) = work.await {
+        warn!("what interrupted restores left is not removed: {}", cause.chain());
+    }
 }
 
 /// Keeps what changed while a job ran: no file is touched, and agents are no longer held.

@@ -267,7 +267,7 @@ async fn daily(works: &Works, folder: &Utf8Path, kept: u32) -> Result<Duration> 
 /// An automatic backup must not fill the disk.
 fn require_room(database: &Utf8Path, folder: &Utf8Path) -> Result<()> {
     let bytes = std::fs::metadata(database).map_or(0, |it| it.len());
-    let free = process::free_bytes(folder)?;
+    let free = process::room(folder)?.bytes;
     if free < bytes.saturating_mul(2).saturating_add(ROOM_BYTES) {
         return Err(Error::unavailable(format!("only {} MiB are free", free / (1024 * 1024)))
             .code(DISK_FULL)

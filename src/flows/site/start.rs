@@ -4,6 +4,7 @@ use crate::base::Result;
 use crate::flows::Site;
 use crate::flows::assistant;
 use crate::flows::automation::reload;
+use crate::flows::jobs::changes;
 use crate::flows::proposals::approve;
 use crate::jobs::Left;
 
@@ -16,6 +17,7 @@ pub async fn recover(site: &Site) -> Result<Left> {
     reload::begin(site).await?;
     let left = site.queue.recover().await?;
     approve::recover(site).await?;
+    changes::clear_spares(site).await;
     assistant::recover(site).await?;
     Ok(left)
 }

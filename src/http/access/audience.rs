@@ -76,15 +76,17 @@ impl View {
     }
 }
 
-/// Returns whether an event is about a channel that the person takes part in, or about its members.
+/// Returns whether an event is about a channel that the person takes part in, or about its members,
+/// and not from before they joined it for the last time: as its history, also when replayed.
 fn is_of_own_channel(store: &Store, member: &Actor, event: &StoredEvent) -> bool {
     let is_told = matches!(
         event.kind,
         EventKind::ChannelMessage | EventKind::ChannelChanged | EventKind::MemberChanged
     );
     let Some(channel) = event.data["channel"].as_str().filter(|_| is_told) else { return false };
-    match store.look(|c| channels::is_member(c, channel, member)) {
-        Ok(is_member) => event.scope == "site" && is_member,
+    let when = (event.at, event.data["sequence"].as_i64());
+    match store.look(|c| channels::hears(c, channel, member, when)) {
+        Ok(hears) => event.scope == "site" && hears,
         Err(cause) => {
             warn!("an event is not told to somebody from outside: {}", cause.chain());
             false

@@ -3,18 +3,21 @@
 //! **Invariant:** nothing is overwritten, and a file is removed only after its content was
 //! compared, byte for byte.
 
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::Read as _;
+use std::path::Path;
 
+use camino::Utf8Path;
 use nix::errno::Errno;
 use nix::fcntl::{OFlag, RenameFlags, openat};
 use nix::sys::stat::Mode;
 
 use crate::base::fault::crash_point;
-use crate::base::{ErrorKind, Result, SourcePath};
+use crate::base::{Context, Error, ErrorKind, Result, SourcePath, random_token};
 use crate::process::replace::{Spare, unwritable};
-use crate::process::root::Root;
 use crate::process::root::place::{Place, Standing};
+use crate::process::root::{Root, check_plain};
 
 /// The permissions of a new file, same as git's.
 const FILE_MODE: u32 = 0o644;
@@ -43,6 +46,45 @@ impl Root {
             tracing::warn!("the folder of {path} is not synced: {cause}");
         }
         made.map_err(|cause| unwritable(path, cause))
+    }
+
+    /// Like [`Root::swap`], with the temporary name beside the place, used by nobody else: whoever
+    /// knows it finds what a crash left.
+    ///
+    /// # Errors
+    /// Same as [`Root::swap`].
+    pub fn swap_aside(
+        &self,
+        place: (&Path, &str),
+        bytes_max: usize,
+        is_expected: impl Fn(&Standing) -> bool,
+        new: &Standing,
+    ) -> Result<bool> {
+        let done = self.swap_at(place, bytes_max, is_expected, new)?;
+        if done && *new == Standing::Nothing {
+            self.drop_folders(place.0);
+        }
+        Ok(done)
+    }
+
+    /// Writes a private file at a plain relative path, replacing anything there; it is not synced.
+    ///
+    /// # Errors
+    /// `unavailable` if the file system refuses; `invalid` for a path that is not plain.
+    pub fn put(&self, path: &Utf8Path, bytes: &[u8]) -> Result<()> {
+        check_plain(path)?;
+        let cannot = || format!("cannot write {path}");
+        let (folder, name) = self.parent(path, true)?;
+        let folder = folder.ok_or_else(|| Error::unavailable(cannot()))?;
+        let aside = random_token(".wb-")?;
+        let name: &OsStr = name.as_ref();
+        let place = Place { folder: &folder, name, aside: &aside[..24], bytes_max: 0 };
+        let new = Standing::File { bytes: bytes.to_vec(), mode: 0o600 };
+        let put = place.write(&new, false).and_then(|()| {
+            let moved = place.rename(place.aside.as_ref(), name, RenameFlags::empty());
+            Ok(moved.inspect_err(|_| place.forget())?)
+        });
+        put.context(ErrorKind::Unavailable, cannot)
     }
 
     /// Removes a file that contains exactly these bytes, and the folders left empty. Returns

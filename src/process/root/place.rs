@@ -137,11 +137,8 @@ impl Root {
         is_expected: impl Fn(&Standing) -> bool,
         new: &Standing,
     ) -> Result<bool> {
-        let done = self.swap_here(path.as_ref(), bytes_max, is_expected, new)?;
-        if done && *new == Standing::Nothing {
-            self.drop_folders(path.as_ref());
-        }
-        Ok(done)
+        let aside = random_token(".wb-")?;
+        self.swap_aside((path.as_ref(), &aside[..24]), bytes_max, is_expected, new)
     }
 
     /// Like [`Root::swap`], but keeps a folder left empty by a removal.
@@ -155,7 +152,17 @@ impl Root {
         is_expected: impl Fn(&Standing) -> bool,
         new: &Standing,
     ) -> Result<bool> {
-        let path = path.as_ref();
+        let aside = random_token(".wb-")?;
+        self.swap_at((path.as_ref(), &aside[..24]), bytes_max, is_expected, new)
+    }
+
+    pub(super) fn swap_at(
+        &self,
+        (path, aside): (&Path, &str),
+        bytes_max: usize,
+        is_expected: impl Fn(&Standing) -> bool,
+        new: &Standing,
+    ) -> Result<bool> {
         let (before, identity) = self.look(path, bytes_max)?;
         if !is_expected(&before) {
             return Ok(false);
@@ -163,8 +170,6 @@ impl Root {
         let cannot = || format!("cannot write {}", shown(path));
         let (folder, name) = self.folder_above(path, *new != Standing::Nothing)?;
         let Some(folder) = folder else { return Ok(before == Standing::Nothing) };
-        let aside = random_token(".wb-")?;
-        let aside = &aside[..24];
         let place = Place { folder: &folder, name, aside, bytes_max };
         place.write(new, true).context(ErrorKind::Unavailable, cannot)?;
         let done = match (&before, new) {
@@ -174,26 +179,6 @@ impl Root {
             _ => place.exchange(&is_expected, identity),
         };
         done.context(ErrorKind::Unavailable, cannot)
-    }
-
-    /// Writes a private file at a plain relative path, replacing anything there; it is not synced.
-    ///
-    /// # Errors
-    /// `unavailable` if the file system refuses; `invalid` for a path that is not plain.
-    pub fn put(&self, path: &Utf8Path, bytes: &[u8]) -> Result<()> {
-        check_plain(path)?;
-        let cannot = || format!("cannot write {path}");
-        let (folder, name) = self.parent(path, true)?;
-        let folder = folder.ok_or_else(|| Error::unavailable(cannot()))?;
-        let aside = random_token(".wb-")?;
-        let name: &OsStr = name.as_ref();
-        let place = Place { folder: &folder, name, aside: &aside[..24], bytes_max: 0 };
-        let new = Standing::File { bytes: bytes.to_vec(), mode: 0o600 };
-        let put = place.write(&new, false).and_then(|()| {
-            let moved = place.rename(place.aside.as_ref(), name, RenameFlags::empty());
-            Ok(moved.inspect_err(|_| place.forget())?)
-        });
-        put.context(ErrorKind::Unavailable, cannot)
     }
 
     /// Opens the folder of a path; `None` if it does not exist and `make` is false.
@@ -235,7 +220,7 @@ impl Root {
         self.drop_folders(path.as_std_path());
     }
 
-    fn drop_folders(&self, path: &Path) {
+    pub(super) fn drop_folders(&self, path: &Path) {
         let above = path.ancestors().skip(1).filter(|it| !it.as_os_str().is_empty());
         for folder in above {
             let Ok((Some(parent), name)) = self.folder_above(folder, false) else { return };

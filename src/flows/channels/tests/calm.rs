@@ -227,3 +227,49 @@ impl Site {
         })
     }
 }
+
+/// The stream tells somebody from outside what its history shows: nothing from before they came, or
+/// from between two times.
+#[test]
+fn somebody_from_outside_hears_of_nothing_from_before_they_joined() {
+    let mut site = Site::new();
+    let room = site.room("Room", &[]);
+    let (sam, guest) = (site.people[0].actor(), site.people[1].actor());
+    let join = |site: &mut Site| {
+        let new = channels::Joining {
+            member: guest.clone(),
+            name: "ada".to_owned(),
+            agent: None,
+            is_outside: true,
+        };
+        site.write(|tx, _| {
+            let channel = channels::find(tx.connection(), room.number)?;
+            channels::join(tx, (&channel, &ChannelType::workshop()), &new, &sam)
+        });
+        site.now
+    };
+    let hears =
+        |site: &Site, when| channels::hears(&site.c, room.id.as_str(), &guest, when).unwrap();
+    let early = site.say(0, &room, "before").unwrap();
+    let first = join(&mut site);
+    let heard = site.say(0, &room, "while").unwrap();
+    assert!(!hears(&site, (site.now, Some(early))));
+    assert!(hears(&site, (first, Some(heard))) && hears(&site, (first, None)));
+    assert!(!hears(&site, (first.plus(-1), None)));
+    site.write(|tx, _| {
+        let (channel, member) = (
+            channels::find(tx.connection(), room.number)?,
+            channels::find_member(tx.connection(), room.number, &guest)?.unwrap(),
+        );
+        channels::leave(tx, &channel, &member, &sam)
+    });
+    let away = site.say(0, &room, "away").unwrap();
+    assert!(!hears(&site, (site.now, Some(away))) && !hears(&site, (site.now, None)));
+    let second = join(&mut site);
+    let back = site.say(0, &room, "back").unwrap();
+    for sequence in [early, heard, away] {
+        assert!(!hears(&site, (site.now, Some(sequence))), "{sequence}");
+    }
+    assert!(!hears(&site, (first, None)) && hears(&site, (second, None)));
+    assert!(hears(&site, (second, Some(back))));
+}

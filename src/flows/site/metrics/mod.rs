@@ -310,10 +310,10 @@ impl Meter {
             out.gauge("wb_backup_size_bytes", "Size of the newest backup in the data folder.");
             out.value(&[], newest.bytes as f64);
         }
-        match process::free_bytes(data) {
-            Ok(bytes) => {
+        match process::room(data) {
+            Ok(room) => {
                 out.gauge("wb_disk_free_bytes", "Space that is left where the data folder is.");
-                out.value(&[], bytes as f64);
+                out.value(&[], room.bytes as f64);
             }
             Err(_) => *problems += 1,
         }

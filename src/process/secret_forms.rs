@@ -1,7 +1,7 @@
 //! Secrets in texts: the forms in which engines print them, and where those stand.
 //!
-//! An engine prints a secret as it is, in a JSON text, and line by line: numbered, indented, framed.
-//! So each line of a secret that says enough by itself is looked for too.
+//! An engine prints a secret as it is, in a JSON text, and line by line: numbered, indented or
+//! framed. So each line of a secret that says enough by itself is looked for too.
 
 use std::collections::BTreeSet;
 use std::io::BufRead as _;

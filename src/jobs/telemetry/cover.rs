@@ -84,14 +84,10 @@ mod tests {
     fn g28_a_reader_of_any_engine_covers_secrets() {
         // An escape that the guard does not know, and that reading removes.
         let escaped = SECRET.replacen('p', "\\u0070", 1);
+        let said = format!(r#"{{"type":"agent_message","text":"{escaped}"}}"#);
         for (reads, line) in [
             (Reads::Plain, SECRET.to_owned()),
-            (
-                Reads::CodexJsonl,
-                format!(
-                    r#"{{"type":"item.completed","item":{{"type":"agent_message","text":"{escaped}"}}}}"#
-                ),
-            ),
+            (Reads::CodexJsonl, format!(r#"{{"type":"item.completed","item":{said}}}"#)),
             (Reads::OpencodeJson, format!(r#"{{"type":"text","part":{{"text":"{escaped}"}}}}"#)),
             (
                 Reads::ClaudeStreamJson,

@@ -28,6 +28,7 @@ mod root;
 mod run;
 mod running_guard;
 mod scratch;
+mod secret_forms;
 mod sight;
 mod spawn;
 mod sys;
@@ -66,6 +67,7 @@ pub use root::{
 pub use run::{COMMAND_NOT_STARTED, COMMAND_TIMEOUT, Output, Run, become_program, run, which};
 pub use running_guard::{Guard, GuardEnd, end_below};
 pub use scratch::Scratch;
+pub use secret_forms::{Needles, secret_forms};
 pub use sight::{Sight, environment_names, look_below};
 pub use spawn::{GuardSpec, spawn_guard};
 pub use terminal::{

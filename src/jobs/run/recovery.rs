@@ -20,7 +20,7 @@ use crate::jobs::run::dispatch::Inner;
 use crate::jobs::run::execution::around::{self, Cleaned};
 use crate::jobs::run::instance_reply;
 use crate::jobs::run::settle::{Ended, Outcome};
-use crate::jobs::run::{execution, outcome, silent, takeover};
+use crate::jobs::run::{execution, outcome, silent, speech, takeover};
 use crate::jobs::telemetry::Telemetry;
 use crate::jobs::{Generation, Job, Pool, Reason, Status, job_dir};
 use crate::process::{
@@ -479,7 +479,7 @@ pub(in crate::jobs) async fn telemetry_again(
     job: &Job,
     ended: Option<Millis>,
 ) -> Result<Telemetry> {
-    let dir = job_dir(&inner.ground.data, &job.id);
+    let (dir, veil) = (job_dir(&inner.ground.data, &job.id), speech::veil_of(inner, &job.id));
     let kind = generation.config.kind_of_job(&job.kind);
     let engine = kind.and_then(|it| generation.engines.find(&it.engine).ok());
     let reads = engine.and_then(|it| it.reads);
@@ -494,7 +494,7 @@ pub(in crate::jobs) async fn telemetry_again(
     let listener = (inner.setup.hooks.listen)(generation, job)?;
     let read = tokio::task::spawn_blocking(move || {
         let telemetry = Telemetry::afresh(&dir, reads, clock)?.heard_by(listener);
-        Ok::<_, Error>(telemetry.hearing(speaks).heard_until(heard))
+        Ok::<_, Error>(telemetry.hearing(speaks).heard_until(heard).veiled(veil))
     });
     read.await.context(ErrorKind::Internal, || "reading failed".to_owned())?
 }

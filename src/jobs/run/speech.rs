@@ -9,7 +9,7 @@ use crate::jobs::run::dispatch::Inner;
 use crate::jobs::run::rest::Rest;
 use crate::jobs::speak::Greeting;
 use crate::jobs::speak::typist::session_of;
-use crate::jobs::speak::veil::{secrets, veiled};
+use crate::jobs::speak::veil::{Veil, secrets};
 use crate::jobs::{Job, Pool, Queue, job_dir};
 use crate::process::{PROMPT_FILE, read_small};
 
@@ -21,6 +21,11 @@ pub(in crate::jobs) fn secrets_of(inner: &Inner, job: &JobId) -> Vec<String> {
     let generations = &inner.setup.generations;
     let generation = generations.of(job).unwrap_or_else(|| generations.current());
     secrets(&generation.config, (&inner.ground.folder, &inner.ground.env))
+}
+
+/// Returns what covers the secrets in what the agent of a job said.
+pub(in crate::jobs) fn veil_of(inner: &Inner, job: &JobId) -> Veil {
+    Veil::new(&secrets_of(inner, job))
 }
 
 /// Returns what the conversation with the agent of a job begins with. An instance learns from its
@@ -87,7 +92,7 @@ impl Queue {
     /// Returns the last lines of a job's terminal; `None` without a terminal.
     pub async fn screen(&self, job: &JobId, lines: u32) -> Option<String> {
         let screen = self.voice(job)?.desk()?.screen(lines).await?;
-        Some(veiled(&screen, &secrets_of(&self.inner, job)))
+        Some(veil_of(&self.inner, job).cover(&screen))
     }
 
     /// Returns the command that attaches to a job's terminal, if it has one.

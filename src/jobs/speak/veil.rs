@@ -1,11 +1,15 @@
-//! Secrets on the screen of an agent: what it prints to its terminal passes no guard, so they are
-//! covered when the screen is read, before anybody sees it and before it reaches a file.
+//! Secrets that no guard sees: what an agent prints to its terminal, and what its engine prints in
+//! pieces that the server joins. They are covered before anybody sees the text and before it is
+//! stored.
 
 use std::ops::Range;
 
 use camino::Utf8Path;
+use serde_json::Value;
 
 use crate::base::{fault, is_secret_name};
+use crate::jobs::speak::Fact;
+use crate::process::{Needles, secret_forms};
 use crate::script::{Config, EngineBody, EnvValue, Secret};
 
 /// Shortest value that is covered: a shorter one would be found where it is not meant.
@@ -60,28 +64,59 @@ pub fn covered(
 
 /// Covers secrets, and all that looks like a token of this program, also over the end of a line.
 pub(in crate::jobs) fn veiled(screen: &str, secrets: &[String]) -> String {
-    if fault::is_off("masking") {
-        return screen.to_owned();
+    Veil::new(secrets).cover(screen)
+}
+
+/// What nobody may see in a text.
+#[derive(Clone, Debug, Default)]
+pub(in crate::jobs) struct Veil(Needles);
+
+impl Veil {
+    pub(in crate::jobs) fn new(secrets: &[String]) -> Veil {
+        let values: Vec<&str> = secrets.iter().map(String::as_str).collect();
+        // Ends of lines are passed over, in a text as in a secret.
+        let forms = secret_forms(&values).into_iter().map(|it| it.replace('\n', "").into_bytes());
+        Veil(Needles::new(forms.collect()))
     }
-    // Where each byte stands that is not the end of a line.
-    let (mut bytes, mut places) = (Vec::new(), Vec::new());
-    for (place, byte) in screen.bytes().enumerate().filter(|(_, it)| *it != b'\n') {
-        bytes.push(byte);
-        places.push(place);
+
+    /// Covers secrets, and all that looks like a token of this program.
+    pub(in crate::jobs) fn cover(&self, text: &str) -> String {
+        if fault::is_off("masking") {
+            return text.to_owned();
+        }
+        // Where each byte stands that is not the end of a line.
+        let (mut bytes, mut places) = (Vec::new(), Vec::new());
+        for (place, byte) in text.bytes().enumerate().filter(|(_, it)| *it != b'\n') {
+            bytes.push(byte);
+            places.push(place);
+        }
+        let mut found = tokens(&bytes);
+        found.extend(self.0.find(&bytes).0);
+        let mut covered = text.as_bytes().to_vec();
+        for range in found {
+            for place in &places[range] {
+                covered[*place] = b'*';
+            }
+        }
+        String::from_utf8_lossy(&covered).into_owned()
     }
-    let text = String::from_utf8_lossy(&bytes);
-    let mut found: Vec<Range<usize>> = tokens(&bytes);
-    for secret in secrets {
-        let secret: String = secret.chars().filter(|it| *it != '\n').collect();
-        found.extend(text.match_indices(&secret).map(|(at, it)| at..at + it.len()));
-    }
-    let mut covered = screen.as_bytes().to_vec();
-    for range in found {
-        for place in &places[range] {
-            covered[*place] = b'*';
+
+    /// Covers the texts of an entry of a stream.
+    pub(in crate::jobs) fn cover_entry(&self, entry: &mut Value) {
+        match entry {
+            Value::String(text) => *text = self.cover(text),
+            Value::Array(all) => all.iter_mut().for_each(|it| self.cover_entry(it)),
+            Value::Object(fields) => fields.values_mut().for_each(|it| self.cover_entry(it)),
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
         }
     }
-    String::from_utf8_lossy(&covered).into_owned()
+
+    /// Covers what an agent said in a turn.
+    pub(in crate::jobs) fn cover_fact(&self, fact: &mut Fact) {
+        if let Fact::Ended { text, .. } | Fact::Taken { answer: Some(text), .. } = fact {
+            *text = self.cover(text);
+        }
+    }
 }
 
 /// Returns where tokens of this program stand: `wb`, perhaps a letter, `_` and the secret part.
@@ -108,6 +143,8 @@ fn tokens(bytes: &[u8]) -> Vec<Range<usize>> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
@@ -136,5 +173,26 @@ mod tests {
         ] {
             assert_eq!(veiled(&screen, &[]), stars, "{screen}");
         }
+    }
+
+    /// Programs indent and frame what they show: a secret of several lines is covered line by line.
+    #[test]
+    fn g28_lines_of_a_secret_are_covered_with_indent_and_frame() {
+        let lines = ["-----BEGIN KEY-----", "MIIEvQIBADANBgkqhkiG9w0BAQ", "BKcwggSjAgEAAoIBAQC7Zk"];
+        let veil = Veil::new(&[lines.join("\n")]);
+        for (before, after) in
+            [("     ", ""), ("  \u{23bf}  ", ""), ("\u{2502} ", " \u{2502}"), ("7\t", "")]
+        {
+            let screen = lines.map(|it| format!("{before}{it}{after}")).join("\n");
+            let covered = veil.cover(&screen);
+            assert!(!covered.contains("MII") && !covered.contains("BKc"), "{covered}");
+            assert_eq!(covered.lines().count(), 3);
+            let mut entry =
+                json!({"type": "text", "text": screen, "list": [{"a": screen}], "n": 7});
+            veil.cover_entry(&mut entry);
+            assert!(!entry.to_string().contains("MII") && entry["n"] == 7, "{entry}");
+        }
+        let wrapped = format!("{}\n{}", &lines[1][..10], &lines[1][10..]);
+        assert_eq!(veil.cover(&wrapped), format!("{}\n{}", "*".repeat(10), "*".repeat(16)));
     }
 }

@@ -2,7 +2,6 @@
 //!
 //! **Invariant:** nothing here decides whether a job succeeded; exit status and the promised row
 //! do.
-//! **Invariant:** memory is bounded: a line longer than [`LINE_BYTES_MAX`] is skipped.
 //! **Invariant:** memory is bounded: a line longer than [`LINE_BYTES_MAX`] is passed over.
 
 use std::fs::File;
@@ -13,6 +12,7 @@ use serde_json::{Value, json};
 
 use crate::base::{Clock, Context, ErrorKind, Millis, Result, truncate_chars};
 use crate::jobs::Listener;
+use crate::jobs::speak::veil::Veil;
 use crate::jobs::speak::{Fact, Hearing, Noted, Told, hooks};
 use crate::jobs::telemetry::remark::{Refusal, Remark};
 use crate::process::{JobFolder, Stream, read_output};
@@ -21,6 +21,7 @@ use crate::script::{Reads, Speaks};
 mod calls;
 mod claude;
 mod codex;
+mod cover;
 mod gemini;
 pub(in crate::jobs) mod limit;
 mod opencode;
@@ -117,6 +118,7 @@ pub(super) struct Telemetry {
     calls: calls::Calls,
     remarks: usize,
     report: Report,
+    veil: Veil,
     hearing: Option<Hearing>,
     facts: Vec<Noted>,
     /// Offset of the end of the current line in the output.
@@ -147,6 +149,7 @@ impl Telemetry {
             calls: calls::Calls::default(),
             remarks: 0,
             report: Report::default(),
+            veil: Veil::default(),
             hearing: None,
             facts: Vec::new(),
             at: 0,
@@ -310,10 +313,8 @@ impl Telemetry {
         if !rest.is_empty() && !self.is_skipping {
             self.line(&rest)?;
         }
-        match gemini::end_of_text(&mut self.report) {
-            Some(entry) => self.append(entry),
-            None => Ok(()),
-        }
+        let last = gemini::end_of_text(&mut self.report);
+        self.keep(last.into_iter().collect())
     }
 
     fn take(&mut self, bytes: &[u8]) -> Result<bool> {
@@ -356,15 +357,10 @@ impl Telemetry {
             self.hear(self.at, facts);
         }
         if let Some(entries) = self.hearing.as_ref().and_then(|it| it.steps(text)) {
-            for entry in entries {
-                if entry["type"] == "text" {
-                    self.report.summary = entry["text"].as_str().map(str::to_owned);
-                }
-                self.calls.note(&entry);
-                self.append(entry)?;
+            if let Some(said) = entries.iter().rfind(|it| it["type"] == "text") {
+                self.report.summary = said["text"].as_str().map(str::to_owned);
             }
-            self.report.doing = self.calls.doing();
-            return Ok(false);
+            return self.keep(entries).map(|()| false);
         }
         if self.reads != Some(Reads::Plain) && !text.starts_with('{') {
             self.report.stray = Some(truncate_chars(text, TEXT_CHARS_MAX));
@@ -383,16 +379,13 @@ impl Telemetry {
             Some(Reads::Plain | Reads::PiRpc) => plain::read_line(text, now, &mut self.report),
             None => return Ok(false),
         };
-        for entry in reading.entries {
-            self.calls.note(&entry);
-            self.append(entry)?;
-        }
-        self.report.doing = self.calls.doing();
+        self.keep(reading.entries)?;
         Ok(reading.is_final)
     }
 
     /// Stores the facts in a line about turns, unless an earlier server processed it.
-    fn hear(&mut self, at: u64, facts: Vec<Fact>) {
+    fn hear(&mut self, at: u64, mut facts: Vec<Fact>) {
+        facts.iter_mut().for_each(|it| self.veil.cover_fact(it));
         if !facts.is_empty() && at > self.heard {
             self.facts.push(Noted { at, facts });
         }

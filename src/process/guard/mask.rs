@@ -3,22 +3,17 @@
 //! **Invariant:** a value is found however the output is split: a possible prefix of one is held
 //! back until it is decided. Masking preserves lengths, and therefore offsets.
 
-use std::io::BufRead as _;
 use std::mem;
 use std::ops::Range;
 
-use serde_json::Value;
-
 use crate::base::is_secret_name;
 use crate::process::launch::MASKED_BYTES_MAX;
+use crate::process::secret_forms::{Needles, secret_forms};
 
 /// The byte that replaces a masked byte.
 const STAR: u8 = b'*';
 /// Shortest value that is masked: a shorter one would match unrelated text.
 const VALUE_BYTES_MIN: usize = 8;
-
-/// How often a value is written as a JSON text within another.
-const JSON_DEPTH_MAX: usize = 2;
 
 /// The values to mask in an agent's output.
 #[derive(Clone, Debug, Default)]
@@ -28,7 +23,7 @@ pub(in crate::process::guard) struct Secrets {
 
 /// The mask of one stream.
 pub(in crate::process::guard) struct Mask {
-    values: Vec<Vec<u8>>,
+    needles: Needles,
     /// Bytes that may begin a value, and the ranges in them that are masked already.
     held: Vec<u8>,
     found: Vec<Range<usize>>,
@@ -41,16 +36,14 @@ impl Secrets {
         masked: &[String],
     ) -> Secrets {
         let by_name = variables.iter().filter(|(name, _)| is_secret_name(name));
-        let mut values: Vec<Vec<u8>> = by_name
+        let named: Vec<&str> = by_name
             .map(|(_, value)| value)
             .chain(masked)
             .map(|it| it.trim())
             .filter(|it| (VALUE_BYTES_MIN..=MASKED_BYTES_MAX).contains(&it.len()))
-            .flat_map(forms)
-            .map(String::into_bytes)
             .collect();
-        values.sort();
-        values.dedup();
+        let mut values: Vec<Vec<u8>> =
+            secret_forms(&named).into_iter().map(String::into_bytes).collect();
         if crate::base::fault::is_off("masking") {
             values.clear();
         }
@@ -58,71 +51,23 @@ impl Secrets {
     }
 }
 
-/// Returns a value as itself, and as engines print it: inside a JSON text, and inside one that is
-/// a text of another (the output of a program in a record of a call).
-fn forms(value: &str) -> Vec<String> {
-    let mut forms = vec![value.to_owned()];
-    for _ in 0..JSON_DEPTH_MAX {
-        let deeper = forms.iter().flat_map(|it| [in_json(it, false), in_json(it, true)]);
-        let deeper: Vec<String> = deeper.filter(|it| !forms.contains(it)).collect();
-        forms.extend(deeper);
-    }
-    forms.sort();
-    forms.dedup();
-    forms
-}
-
-/// Returns a text as it stands in a JSON string; `is_ascii` without characters beyond ASCII, which
-/// some writers escape.
-fn in_json(text: &str, is_ascii: bool) -> String {
-    let quoted = Value::from(text).to_string();
-    let inner = &quoted[1..quoted.len() - 1];
-    if !is_ascii {
-        return inner.to_owned();
-    }
-    let mut escaped = String::with_capacity(inner.len());
-    for character in inner.chars() {
-        match character.is_ascii() {
-            true => escaped.push(character),
-            false => {
-                for unit in character.encode_utf16(&mut [0; 2]) {
-                    escaped.push_str(&format!("\\u{unit:04x}"));
-                }
-            }
-        }
-    }
-    escaped
-}
-
 impl Mask {
     pub(in crate::process::guard) fn new(secrets: &Secrets) -> Mask {
         let (held, found) = Default::default();
-        Mask { values: secrets.values.clone(), held, found }
+        Mask { needles: Needles::new(secrets.values.clone()), held, found }
     }
 
     /// Adds output; returns what can be written, including bytes held back earlier.
     pub(in crate::process::guard) fn pass(&mut self, printed: &[u8]) -> Vec<u8> {
-        if self.values.is_empty() {
+        if self.needles.is_empty() {
             return printed.to_vec();
         }
         let mut bytes = mem::take(&mut self.held);
         bytes.extend_from_slice(printed);
         let mut found = mem::take(&mut self.found);
-        let mut hold = bytes.len();
-        for value in &self.values {
-            // Every occurrence is masked, overlapping ones too; a match that runs off the end is
-            // held back.
-            let mut from = 0;
-            while let Some(at) = place_of(&bytes, value[0], from) {
-                let rest = &bytes[at..];
-                if rest.starts_with(value) {
-                    found.push(at..at + value.len());
-                } else if value.starts_with(rest) {
-                    hold = hold.min(at);
-                }
-                from = at + 1;
-            }
-        }
+        // A match that runs off the end is held back.
+        let (new, hold) = self.needles.find(&bytes);
+        found.extend(new);
         self.held = bytes.split_off(hold);
         // Bytes held back may be masked already and still begin another value: keep those ranges.
         let beyond = found.iter().filter(|it| it.end > hold);
@@ -136,15 +81,6 @@ impl Mask {
     }
 }
 
-/// Returns the next position of a byte, at the speed of the standard library's search.
-fn place_of(bytes: &[u8], byte: u8, from: usize) -> Option<usize> {
-    let mut rest = &bytes[from..];
-    // Reading from memory cannot fail.
-    let passed = rest.skip_until(byte).unwrap_or(0);
-    let last = from + passed.checked_sub(1)?;
-    (bytes[last] == byte).then_some(last)
-}
-
 fn cover(mut bytes: Vec<u8>, found: &[Range<usize>]) -> Vec<u8> {
     for it in found {
         let (start, end) = (it.start.min(bytes.len()), it.end.min(bytes.len()));
@@ -156,6 +92,7 @@ fn cover(mut bytes: Vec<u8>, found: &[Range<usize>]) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
+    use serde_json::Value;
 
     use super::*;
 
@@ -201,6 +138,28 @@ mod tests {
             let left: String = hidden.chars().filter(|it| *it != '*').collect();
             assert!(left.len() < 12 && !left.contains("KEY"), "{left}");
             assert_eq!(hidden.len(), printed.len());
+        }
+    }
+
+    /// Engines number and indent the lines of a file that they read.
+    #[test]
+    fn g28_a_secret_is_masked_line_by_line() {
+        let lines = ["-----BEGIN KEY-----", "MIIEvQIBADANBgkqhkiG9w0BAQ", "BKcwggSjAgEAAoIBAQC7Zk"];
+        let secrets = secrets(&[&lines.join("\n")]);
+        let numbered: Vec<String> =
+            lines.iter().enumerate().map(|(at, it)| format!("{at}\t{it}")).collect();
+        let indented = lines.map(|it| format!("  \u{23bf}  {it} \u{2502}"));
+        for printed in [numbered.join("\n"), indented.join("\n")] {
+            let quoted = Value::from(printed.clone()).to_string();
+            for printed in [printed, quoted] {
+                for cut in [1, 40, printed.len() - 10] {
+                    let pieces = printed.as_bytes().split_at(cut);
+                    let hidden = masked(&secrets, &[pieces.0, pieces.1]);
+                    assert!(!hidden.contains("MII") && !hidden.contains("BKc"), "{hidden}");
+                    assert!(hidden.contains("-----BEGIN KEY-----"), "{hidden}");
+                    assert_eq!(hidden.len(), printed.len());
+                }
+            }
         }
     }
 

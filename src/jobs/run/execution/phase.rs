@@ -19,6 +19,7 @@ use crate::jobs::run::speech::{greeting_of, secrets_of};
 use crate::jobs::speak::Noted;
 use crate::jobs::speak::last_screen::put_away;
 use crate::jobs::speak::typist::{self, Place, session_of};
+use crate::jobs::speak::veil::Veil;
 use crate::jobs::telemetry::Telemetry;
 use crate::jobs::{Job, Listener, Phase, Status, job_dir};
 use crate::process::{self, Guard, GuardEnd, GuardSpec, MARK, ProcessIdentity};
@@ -65,9 +66,11 @@ pub(super) async fn run(
     stop: &CancellationToken,
 ) -> Ran {
     let dir = spec.job_dir.clone();
+    let secrets = secrets_of(inner, &job.id);
+    let veil = Veil::new(&secrets);
     if !fault::is_off("named_masked") {
         // What the script names is a secret to every agent and hook, whoever it was named for.
-        spec.mask(secrets_of(inner, &job.id));
+        spec.mask(secrets);
     }
     let guard = match process::spawn_guard(&inner.setup.children, spec).await {
         Ok(guard) => guard,
@@ -82,7 +85,7 @@ pub(super) async fn run(
     let clock = inner.setup.store.clock().clone();
     let telemetry = (phase == Phase::Run).then(|| {
         let telemetry = Telemetry::new(&dir, ears.reads, clock).hearing(ears.speaks);
-        telemetry.heard_by(listener)
+        telemetry.heard_by(listener).veiled(veil)
     });
     if let Some(speaks) = ears.speaks {
         let greeting = greeting_of(inner, job, ears.session);

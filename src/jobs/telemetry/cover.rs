@@ -1,0 +1,102 @@
+//! Secrets in what was read: an engine that prints a text in pieces, or escapes it, shows the guard
+//! no whole secret, but the text that is put together has it.
+//!
+//! **Invariant:** whatever the engine, its entries and last words pass here before they are stored
+//! or shown.
+
+use serde_json::Value;
+
+use crate::base::Result;
+use crate::jobs::speak::veil::Veil;
+use crate::jobs::telemetry::Telemetry;
+
+impl Telemetry {
+    /// Sets what nobody may see.
+    #[must_use]
+    pub(in crate::jobs) fn veiled(mut self, veil: Veil) -> Telemetry {
+        self.veil = veil;
+        self
+    }
+
+    /// Keeps what was read: the entries, and what is known of the run.
+    pub(super) fn keep(&mut self, entries: Vec<Value>) -> Result<()> {
+        let report = &mut self.report;
+        for text in [&mut report.summary, &mut report.stray].into_iter().flatten() {
+            *text = self.veil.cover(text);
+        }
+        for mut entry in entries {
+            self.veil.cover_entry(&mut entry);
+            self.calls.note(&entry);
+            self.append(entry)?;
+        }
+        self.report.doing = self.calls.doing();
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use camino::Utf8Path;
+    use serde_json::json;
+
+    use super::*;
+    use crate::base::Clock;
+    use crate::jobs::telemetry::read_stream_end;
+    use crate::script::Reads;
+
+    const SECRET: &str = "plain-token-value-12345-abcdef";
+
+    /// Reads an agent's output; returns its last words and its stream.
+    fn kept(reads: Reads, printed: &str) -> (String, String) {
+        let folder = tempfile::tempdir().unwrap();
+        let dir = Utf8Path::from_path(folder.path()).unwrap();
+        let veil = Veil::new(&[SECRET.to_owned(), "first-line-of-a-key\nsecond".to_owned()]);
+        let mut telemetry = Telemetry::new(dir, Some(reads), Clock::system()).veiled(veil);
+        telemetry.take(printed.as_bytes()).unwrap();
+        telemetry.finish().unwrap();
+        let (entries, _) = read_stream_end(dir, 100).unwrap();
+        (telemetry.report().summary.clone().unwrap(), json!(entries).to_string())
+    }
+
+    #[test]
+    fn g28_a_secret_in_pieces_is_covered_once_they_are_joined() {
+        let token = format!("wbj_{}", "0a".repeat(32));
+        for secret in [SECRET, &token, "first-line-of-a-key"] {
+            let (one, rest) = secret.split_at(5);
+            let (two, three) = rest.split_at(6);
+            let pieces = [&format!("It is {one}"), two, &format!("{three}.")].map(|it| {
+                let piece = json!({
+                    "type": "message", "role": "assistant", "content": it, "delta": true,
+                });
+                format!("{piece}\n")
+            });
+            let end = json!({"type": "result", "status": "success", "stats": {}});
+            // With the line that ends the run, and cut short.
+            for printed in [format!("{}{end}\n", pieces.concat()), pieces.concat()] {
+                let (summary, stream) = kept(Reads::GeminiStreamJson, &printed);
+                assert_eq!(summary, format!("It is {}.", "*".repeat(secret.len())));
+                assert!(stream.contains(&summary) && !stream.contains(secret), "{stream}");
+            }
+        }
+    }
+
+    #[test]
+    fn g28_a_reader_of_any_engine_covers_secrets() {
+        // An escape that the guard does not know, and that reading removes.
+        let escaped = SECRET.replacen('p', "\\u0070", 1);
+        let said = format!(r#"{{"type":"agent_message","text":"{escaped}"}}"#);
+        for (reads, line) in [
+            (Reads::Plain, SECRET.to_owned()),
+            (Reads::CodexJsonl, format!(r#"{{"type":"item.completed","item":{said}}}"#)),
+            (Reads::OpencodeJson, format!(r#"{{"type":"text","part":{{"text":"{escaped}"}}}}"#)),
+            (
+                Reads::ClaudeStreamJson,
+                format!(r#"{{"type":"result","is_error":false,"result":"{escaped}"}}"#),
+            ),
+        ] {
+            let (summary, stream) = kept(reads, &format!("{line}\n"));
+            assert_eq!(summary, "*".repeat(SECRET.len()), "{line}");
+            assert!(!stream.contains(SECRET), "{stream}");
+        }
+    }
+}

@@ -428,6 +428,8 @@ fn a_handoff_that_was_written_by_its_path_is_found_when_the_server_is_back() {
     let day = Some("2020-03-01".to_owned());
     assert_eq!(of(1), (json!("foo-bar"), json!("agent-342"), day.clone()));
     assert_eq!(of(2), (Value::Null, json!("robbo"), day));
+    let newest = bench.json(&["persona", "handoffs", "robbo", "--limit", "1"])["items"].clone();
+    assert_eq!((newest.as_array().map(Vec::len), &newest[0]), (Some(1), &listed[0]));
     control(&bench, "robbo-2", "stop").ok();
     server.stop();
 }

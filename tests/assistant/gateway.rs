@@ -7,7 +7,7 @@ use camino::Utf8PathBuf;
 use serde_json::{Value, json};
 
 use super::{Live, ask, history, person, replay, text_of, token};
-use crate::support::{Bench, Call, KEY, Model, until, wait_for};
+use crate::support::{Bench, Call, KEY, Model, Server, until, wait_for};
 
 /// The files of the stand-in.
 const FILES: [(&str, &str); 3] = [
@@ -83,6 +83,19 @@ pub(super) fn pid(bench: &Bench) -> i32 {
 pub(super) fn kill(pid: i32) {
     nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), nix::sys::signal::Signal::SIGKILL)
         .unwrap();
+}
+
+/// Kills the gateway in the middle of an answer: it is started again, and the step begins anew.
+pub(super) fn kill_in_answer(bench: &Bench, server: &Server, token: &str) {
+    let mut live = Live::ask(server.address(), token, &json!({"message": "half"}));
+    live.until(|it| it["type"] == "text").unwrap();
+    kill(pid(bench));
+    live.until(|it| it["type"] == "reset").unwrap();
+    std::fs::write(bench.out.join("go"), "").unwrap();
+    live.until(|it| it["type"] == "done").unwrap();
+    assert_eq!(live.seen.last().unwrap()["reason"], "ok", "{:#?}", live.seen);
+    let session = live.seen[0]["session_id"].as_str().unwrap();
+    assert_eq!(history(bench, session)["messages"][1]["body"], "half whole");
 }
 
 #[test]
@@ -161,15 +174,7 @@ fn a_gateway_that_is_killed_is_started_again_and_the_answer_goes_on() {
     let server = bench.serve();
     sign_in(&bench);
     let (token, first) = (token(&bench, "ada"), pid(&bench));
-    let mut live = Live::ask(server.address(), &token, &json!({"message": "half"}));
-    live.until(|it| it["type"] == "text").unwrap();
-    kill(first);
-    live.until(|it| it["type"] == "reset").unwrap();
-    std::fs::write(bench.out.join("go"), "").unwrap();
-    live.until(|it| it["type"] == "done").unwrap();
-    assert_eq!(live.seen.last().unwrap()["reason"], "ok", "{:#?}", live.seen);
-    let session = live.seen[0]["session_id"].as_str().unwrap();
-    assert_eq!(history(&bench, session)["messages"][1]["body"], "half whole");
+    kill_in_answer(&bench, &server, &token);
     let second = pid(&bench);
     assert_ne!(first, second);
     // It ends with the server, however that ends.

@@ -7,8 +7,8 @@ use std::os::unix::fs::PermissionsExt as _;
 
 use serde_json::json;
 
-use super::gateway::{begin, kill, package, pid, state};
-use super::{Live, ask, history, text_of, token};
+use super::gateway::{begin, kill_in_answer, package, pid, state};
+use super::{Live, ask, text_of, token};
 use crate::support::{Bench, KEY, Model, Server, until, wait_for};
 
 const PROVIDER: &str = include_str!("../data/pi-ai/provider.mjs");
@@ -118,16 +118,7 @@ fn the_real_package_makes_steps_and_is_started_again() {
         let items = ask(&bench, json!({"message": format!("script {}", json!([step]))}));
         assert_eq!(items[items.len() - 2]["code"], code, "{step}: {items:#?}");
     }
-    // Killed in the middle of an answer, it is started again, and the step begins anew.
-    let first = pid(&bench);
-    let mut live = Live::ask(server.address(), &token, &json!({"message": "half"}));
-    live.until(|it| it["type"] == "text").unwrap();
-    kill(first);
-    live.until(|it| it["type"] == "reset").unwrap();
-    std::fs::write(bench.out.join("go"), "").unwrap();
-    live.until(|it| it["type"] == "done").unwrap();
-    let session = live.seen[0]["session_id"].as_str().unwrap();
-    assert_eq!(history(&bench, session)["messages"][1]["body"], "half whole");
+    kill_in_answer(&bench, &server, &token);
     assert!(!bench.base.join("played/others").exists(), "nothing else was asked for");
     let second = pid(&bench);
     server.stop();

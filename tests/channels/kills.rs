@@ -10,7 +10,7 @@ use crate::agents::{control, wait_state};
 use crate::channels::agents::{TALKER, agents, answers, heard, say, wait_known, wait_said};
 use crate::channels::seats::{wait_handover, writers};
 use crate::channels::{room, said, sequences};
-use crate::support::{Bench, until, wait_for};
+use crate::support::{Bench, Server, until, wait_for};
 
 /// When the server is killed after a message was accepted, in milliseconds.
 const MOMENTS_MS: [u64; 6] = [0, 2, 6, 15, 30, 60];
@@ -342,6 +342,18 @@ fn a_server_killed_beside_a_terminal_says_nothing_twice_in_its_room() {
     }
 }
 
+/// Serves a channel whose only agent has been asked to hand over, and is held while it writes.
+fn held_handover(bench: &Bench) -> (Server, String) {
+    let server = bench.serve();
+    wait_known(bench, 1);
+    let slug = room(bench, "Talk", json!([{"agent": "robbo"}]));
+    say(bench, &slug, "First words");
+    wait_said(bench, &slug, 2);
+    bench.post("/api/agents/robbo/handover", json!({})).ok();
+    bench.wait_left("held");
+    (server, slug)
+}
+
 /// The server, while an agent writes its handoff; the later steps are in `seats`.
 #[test]
 fn a_server_killed_while_a_handoff_is_written_goes_on_with_it() {
@@ -352,13 +364,7 @@ fn a_server_killed_while_a_handoff_is_written_goes_on_with_it() {
         "echo held > \"$OUT/held\"; until [ -e \"$OUT/go\" ]; do sleep 0.05; done; printf '## Cur";
     let script = std::fs::read_to_string(&file).unwrap();
     std::fs::write(&file, script.replacen("printf '## Cur", waits, 1)).unwrap();
-    let server = bench.serve();
-    wait_known(&bench, 1);
-    let slug = room(&bench, "Talk", json!([{"agent": "robbo"}]));
-    say(&bench, &slug, "First words");
-    wait_said(&bench, &slug, 2);
-    bench.post("/api/agents/robbo/handover", json!({})).ok();
-    bench.wait_left("held");
+    let (server, slug) = held_handover(&bench);
     let twice = bench.post("/api/agents/robbo/handover", json!({}));
     assert_eq!(twice.refusal(), (409, "handover_running"));
     server.kill();
@@ -394,13 +400,7 @@ fn a_handoff_that_was_written_by_its_path_is_found_when_the_server_is_back() {
     let (head, tail) = script.split_once("*'You hand over'*)").unwrap();
     let (_, tail) = tail.split_once("*'handoff read'*)").unwrap();
     std::fs::write(&file, format!("{head}{BY_PATH}{tail}")).unwrap();
-    let server = bench.serve();
-    wait_known(&bench, 1);
-    let slug = room(&bench, "Talk", json!([{"agent": "robbo"}]));
-    say(&bench, &slug, "First words");
-    wait_said(&bench, &slug, 2);
-    bench.post("/api/agents/robbo/handover", json!({})).ok();
-    bench.wait_left("held");
+    let (server, _) = held_handover(&bench);
     server.kill();
     mark(&bench, "go");
     let written = bench.wait_left("written");

@@ -1,7 +1,7 @@
-//! Secrets in texts: the forms in which engines print them, and where those stand.
+//! The forms in which engines print a secret, and how they are found in a text.
 //!
-//! An engine prints a secret as it is, in a JSON text, and line by line: numbered, indented or
-//! framed. So each line of a secret that says enough by itself is looked for too.
+//! An engine prints a secret unchanged, as JSON text, or line by line with numbers, indents or
+//! borders. So each sufficiently distinctive line of a secret is a form of its own.
 
 use std::collections::BTreeSet;
 use std::io::BufRead as _;

@@ -1,8 +1,8 @@
 //! Changes after which git works elsewhere: another repository at `.git`, or a link in the place of
 //! one of its own files and folders.
 //!
-//! **Invariant:** while one of them is there, nothing is written to the repository. It is put back
-//! by hand: what it was is somewhere else, and not ours to move.
+//! **Invariant:** while there is such a change, nothing is written to the repository. A person puts
+//! it back by hand: the original is somewhere outside, and we never move anything there.
 
 use crate::api::changes::{Item, Outcome};
 use crate::base::{JobId, Result, fault};

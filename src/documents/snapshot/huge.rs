@@ -1,7 +1,7 @@
-//! Tracked files that are too large to be compared: git would read them for minutes, and a file
-//! with a hole can be of any size without taking space on the disk.
+//! Tracked files that are too large to compare: git would take minutes to read them, and a sparse
+//! file can have any size without using disk space.
 //!
-//! **Invariant:** such a file counts as changed, and nobody reads it.
+//! **Invariant:** such a file counts as changed and is never read.
 
 use std::collections::BTreeSet;
 use std::os::unix::ffi::OsStrExt as _;

@@ -1,5 +1,5 @@
-//! Links in the place of git's own files and folders: git reads and writes where they lead, and
-//! nothing there is looked at, but the rules behind a link of `info` and `objects/info`.
+//! Links that replace git's own files and folders: git reads and writes where they lead, and we do
+//! not look there, except for the rules behind a link at `info` or `objects/info`.
 
 use std::collections::BTreeMap;
 

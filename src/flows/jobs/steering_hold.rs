@@ -1,5 +1,5 @@
-//! Holds of all agents because of what changed while a job ran, and what else waits for the same
-//! decision: approvals, if the repository is another one since.
+//! Holds of all agents because of changes made while a job ran, and what else waits for the same
+//! decision: approvals, if the repository was replaced.
 
 use tracing::{debug, warn};
 

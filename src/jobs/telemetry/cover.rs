@@ -1,8 +1,8 @@
-//! Secrets in what was read: an engine that prints a text in pieces, or escapes it, shows the guard
-//! no whole secret, but the text that is put together has it.
+//! Masks secrets in parsed output: if an engine prints a text in pieces or escapes it, the guard
+//! never sees the whole secret, but the joined text contains it.
 //!
-//! **Invariant:** whatever the engine, its entries and last words pass here before they are stored
-//! or shown.
+//! **Invariant:** entries and final messages of every engine pass through here before they are
+//! stored or shown.
 
 use serde_json::Value;
 

@@ -66,11 +66,12 @@ pub(in crate::cli) fn run(desk: &Desk, args: &TestArgs) -> Result<u8> {
     let script = desk.script()?;
     let signals = stop::listen()?;
     let scratch = Suite::scratch()?;
-    signals.heed(&scratch)?;
+    let stopping = signals.heed(&scratch)?;
+    let place = Place { scratch: &scratch, stopping: &stopping };
     if args.watch {
-        return watch::watch(desk, &script, args, &scratch);
+        return watch::watch(desk, &script, args, place);
     }
-    let summary = once(desk, &script, args, &scratch)?;
+    let summary = once(desk, &script, args, place)?;
     if summary.tests.is_empty() && summary.left_out > 0 {
         let filter = args.filter.as_deref().unwrap_or_default();
         return Err(Error::not_found(format!("no test has \"{filter}\" in its name or file"))
@@ -80,18 +81,27 @@ pub(in crate::cli) fn run(desk: &Desk, args: &TestArgs) -> Result<u8> {
     Ok(u8::from(!summary.is_fine()))
 }
 
+/// Where tests run, and whether a signal is about to remove it.
+#[derive(Clone, Copy)]
+struct Place<'a> {
+    scratch: &'a Scratch,
+    stopping: &'a stop::Stopping,
+}
+
 /// Runs the tests once and reports the results.
-fn once(desk: &Desk, script: &Utf8Path, args: &TestArgs, scratch: &Scratch) -> Result<Summary> {
+fn once(desk: &Desk, script: &Utf8Path, args: &TestArgs, place: Place<'_>) -> Result<Summary> {
     let files = lab::find(script, &args.files)?;
     let suite = Suite { script: script.to_owned(), files, filter: args.filter.clone() };
     let in_words = *desk.screen.form() == Form::Words;
     let mut teller = Teller::new(&desk.screen, args.log);
     let mut refused = None;
-    let summary = suite.run(scratch, &mut |progress: Progress<'_>| {
+    let summary = suite.run(place.scratch, &mut |progress: Progress<'_>| {
+        place.stopping.unless_stopping();
         if in_words && refused.is_none() {
             refused = teller.tell(&progress).err();
         }
     });
+    place.stopping.unless_stopping();
     match refused {
         Some(cause) => return Err(cause),
         None if in_words => teller.end(&summary)?,

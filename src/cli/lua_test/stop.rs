@@ -1,5 +1,7 @@
 //! Ctrl-C and other signals during tests: removes the folder of the sites, and ends the program.
 
+use std::sync::{Arc, Mutex, PoisonError};
+
 use camino::Utf8PathBuf;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -40,23 +42,39 @@ pub(super) fn listen() -> Result<Signals> {
     Ok(Signals { runtime, signals, kinds })
 }
 
+/// Held from the signal on: the thread that handles it never gives it back.
+#[derive(Clone)]
+pub(super) struct Stopping(Arc<Mutex<()>>);
+
+impl Stopping {
+    /// Returns at once, or never once a signal has come: a test fails when its folder is removed,
+    /// and neither that failure nor its exit code is the run's.
+    pub(super) fn unless_stopping(&self) {
+        drop(self.0.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+}
+
 impl Signals {
     /// Ends the program at the first signal, and leaves nothing behind.
     ///
     /// # Errors
     /// `unavailable` without a thread.
-    pub(super) fn heed(self, scratch: &Scratch) -> Result<()> {
+    pub(super) fn heed(self, scratch: &Scratch) -> Result<Stopping> {
         let Signals { runtime, mut signals, kinds } = self;
         let folder = scratch.path().to_owned();
+        let stopping = Stopping(Arc::default());
+        let held = stopping.clone();
         let wait = move || {
             let first = runtime.block_on(async {
                 let all = signals.iter_mut().map(|it| Box::pin(it.recv()));
                 futures_util::future::select_all(all).await.1
             });
+            let _held = held.0.lock();
             end(&folder, kinds[first]);
         };
         let started = std::thread::Builder::new().name("wb-stop".to_owned()).spawn(wait);
-        started.context(ErrorKind::Unavailable, cannot).map(drop)
+        started.context(ErrorKind::Unavailable, cannot)?;
+        Ok(stopping)
     }
 }
 

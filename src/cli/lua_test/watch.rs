@@ -7,9 +7,9 @@ use camino::{Utf8Path, Utf8PathBuf};
 
 use crate::base::{Clock, Millis, Result};
 use crate::cli::commands::Desk;
-use crate::cli::lua_test::{TestArgs, once};
+use crate::cli::lua_test::{Place, TestArgs, once};
 use crate::cli::terminal::screen;
-use crate::flows::lab::{Scratch, find, tests_folder};
+use crate::flows::lab::{find, tests_folder};
 
 /// Interval of looks at the files.
 const EVERY: Duration = Duration::from_millis(300);
@@ -25,13 +25,13 @@ pub(super) fn watch(
     desk: &Desk,
     script: &Utf8Path,
     args: &TestArgs,
-    scratch: &Scratch,
+    place: Place<'_>,
 ) -> Result<u8> {
     let mut files: Vec<Utf8PathBuf> = Vec::new();
     loop {
         // Includes files saved while the tests run.
         let (begin, before) = (Clock::system().now(), look(script, args, &files));
-        match once(desk, script, args, scratch) {
+        match once(desk, script, args, place) {
             Ok(summary) if summary.script.is_none() => files = summary.files,
             // The files of a broken script are unknown, so the previous ones are still watched.
             Ok(summary) => files.extend(summary.files),

@@ -292,3 +292,35 @@ test("a later revision takes the place of the text at once, and is looked at bef
   // The word that was not sent can still be copied.
   await ada.getByLabel("What you typed (reject). It wasn’t sent.").waitFor();
 });
+
+test("a reason survives other pages and a reload, and nobody else sees it after a sign-out", async (t) => {
+  const { site, topic } = await begin(t);
+  const proposal = await site.proposal("rewrite", topic);
+  const ada = await visitor(t, site);
+  const page = await ada.openLive(`/proposals/${proposal}`);
+  const reason = page.locator("#reject").getByLabel("Reason");
+  const again = async () => {
+    await page.goto("/decisions");
+    await page.goto(`/proposals/${proposal}`);
+    await isLive(page);
+    return reason.inputValue();
+  };
+  await page.locator("[data-open=reject]").click();
+  await reason.fill("Not before the flood.");
+  assert.equal(await again(), "Not before the flood.");
+  await page.locator("[data-open=reject]").click();
+  await page.getByRole("button", { name: "Reject", exact: true }).click();
+  await page.locator("#p-head").getByText("Rejected").first().waitFor();
+  assert.equal(await page.evaluate(() => Object.keys(sessionStorage).filter((it) => it.startsWith("wb-draft-")).length), 0);
+
+  await page.goto("/channels/new");
+  const message = page.getByLabel("First message (optional)");
+  const isBack = (text) => until("the draft", async () => (await message.inputValue()) === text);
+  await message.fill("My salary is 1234");
+  await page.reload();
+  await isBack("My salary is 1234");
+  await page.locator(".menu-person summary").click();
+  await page.getByRole("button", { name: "Sign out" }).click();
+  await page.getByRole("heading", { name: /Sign/ }).waitFor();
+  assert.equal(await page.evaluate(() => Object.keys(sessionStorage).filter((it) => it.startsWith("wb-draft-")).length), 0);
+});

@@ -124,11 +124,13 @@ addEventListener("popstate", () => {
 
 const SIGNED_OUT = "You are signed out. Sign in again in another tab, then send again: what you typed is still here.";
 
-/** Returns the message and the hint of an error page. */
+/** Returns why the page with which a form was refused says that it was. */
 export function refusalOf(page) {
   if (page.querySelector("#main .sign-in")) return SIGNED_OUT;
-  const parts = [".message", ".hint"].map((it) => page.querySelector(`#main ${it}`)?.textContent.trim());
-  return parts.filter(Boolean).join(" — ") || page.querySelector("h1")?.textContent || "Something went wrong.";
+  const told = (it) => page.querySelector(`#main ${it}`)?.textContent.trim();
+  // An error page, or a page that says beside the form why it was refused.
+  const why = [told(".message"), told(".hint")].filter(Boolean).join(" — ") || told(".form-refusal[role=alert]");
+  return why || page.querySelector("h1")?.textContent || "Something went wrong.";
 }
 
 /** Shows an error inside a form. */

@@ -2,6 +2,7 @@
 //
 // Pages work without any of this; the scripts make them live.
 
+import "./draft.js";
 import "./forms.js";
 import "./notify.js";
 import "./shell.js";

@@ -520,6 +520,8 @@ function guard(form) {
     save(form).then((next) => {
       if (!next) return;
       isSent = true;
+      // Its draft is no longer needed; the text itself stays until the next page is there.
+      form.dispatchEvent(new Event("reset"));
       location.assign(next);
     });
   });

@@ -68,6 +68,8 @@ pub(in crate::http) struct Frame {
     pub(in crate::http) site_name: String,
     /// The reader, if known.
     pub(in crate::http) person: Option<String>,
+    /// The id of the reader on pages that they write on; what they type is kept under it.
+    pub(in crate::http) person_id: Option<String>,
     /// The navigation entry that the page belongs to.
     pub(in crate::http) section: &'static str,
     /// Whether the reader may open Topics, write and start jobs.
@@ -145,6 +147,7 @@ impl Frame {
         Frame {
             site_name: site_name.to_owned(),
             person: None,
+            person_id: None,
             section: "",
             may_write: false,
             may_decide: false,
@@ -187,6 +190,7 @@ impl Frame {
         let frame = Frame {
             site_name: site.config.site.title().to_owned(),
             person: Some(person.display_name),
+            person_id: Some(person.id.to_string()),
             section,
             may_write: caller.may_write().is_ok(),
             may_decide: caller.may_decide().is_ok(),

@@ -214,3 +214,17 @@ test("an admin adds, changes and disables people on the page", async (t) => {
   await page.getByRole("button", { name: "Disable bo" }).waitFor();
   assert.equal(await page.getByRole("button", { name: "Disable ada" }).count(), 0, "nobody locks themselves out");
 });
+
+test("whoever opens a page without being signed in gets it once they are, in another tab too", async (t) => {
+  const site = await serve(t, {});
+  const ada = await visitor(t, site, { signedIn: false, allow: [/status of 401/] });
+  const page = await ada.open("/search?q=well#main");
+  await page.getByRole("heading", { name: "Sign in" }).waitFor();
+  const other = await ada.open(await site.loginLink());
+  await other.locator("main button[type=submit]").click();
+  await other.waitForURL(`${site.origin}/search?q=well#main`);
+  // Once: Home is Home again.
+  await other.goto("/");
+  await other.waitForLoadState();
+  assert.equal(new URL(other.url()).pathname, "/");
+});

@@ -246,3 +246,15 @@ test("what was typed stays with its conversation, Esc stops, and the arrow up ed
   assert.equal(await edit.inputValue(), "half");
   assert.ok(await edit.evaluate((it) => it === document.activeElement));
 });
+
+test("a question that is refused says why, and stays", async (t) => {
+  const site = await serve(t, {}, assistant);
+  const ada = await visitor(t, site, { allow: [/status of 413/] });
+  const page = await ada.openLive("/assistant");
+  const field = page.getByLabel("Message", { exact: true });
+  const words = "a".repeat(70 * 1024);
+  await field.fill(words);
+  await field.press("Enter");
+  await page.locator(".form-refusal", { hasText: "65536" }).waitFor();
+  assert.equal(await field.inputValue(), words);
+});

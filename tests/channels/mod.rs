@@ -103,6 +103,9 @@ fn people_talk_in_a_channel_from_its_making_to_its_export() {
     assert_eq!(bench.json(&["channel", "show", "1"])["paused"]["reason"], "person");
     bench.json(&["channel", "resume", "1"]);
     bench.json(&["channel", "remove", "1", "kim"]);
+    let lines = said(&bench, "1");
+    let line = &lines.last().unwrap().1;
+    assert!(line.starts_with("ada removed kim from the channel."), "{line}");
     let shown = bench.json(&["channel", "show", "1"]);
     let chair: Vec<&Value> =
         shown["members"].as_array().unwrap().iter().filter(|it| it["is_chair"] == true).collect();

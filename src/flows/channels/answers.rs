@@ -151,7 +151,7 @@ fn go(tx: &Tx<'_>, ground: &Ground, (channel, agent): (&Channel, &str)) -> Resul
     let channel = channels::find(c, channel.number)?;
     match who::seated(c, channel.number, agent)? {
         Some(member) if member.is_leaving && channel.status.is_open() => {
-            members::take_out(tx, ground, (&channel, &member), &member.member)
+            members::take_out(tx, ground, (&channel, &member), (&member.member, None))
         }
         _ => Ok(()),
     }

@@ -158,15 +158,21 @@ pub async fn set_member(
         let channel = who::channel(tx.connection(), &asking, &text)?;
         channel.require_open()?;
         let member = of_handle(tx, &channel, &handle)?;
-        let is_own = who::member(tx.connection(), &asking, &channel)?
-            .is_some_and(|own| own.member == member.member);
+        let own = who::member(tx.connection(), &asking, &channel)?;
+        let is_own = own.as_ref().is_some_and(|own| own.member == member.member);
         if !is_own {
             who::require_chair(tx.connection(), &asking, &channel)?;
         }
         let by = asking.actor();
         match change {
             Change::Remove if is_own => go(tx, &ground, (&channel, &member), &asking)?,
-            Change::Remove => take_out(tx, &ground, (&channel, &member), &by)?,
+            Change::Remove => {
+                // An admin may have no seat here.
+                let name = asking.person().map(|it| it.display_name.clone()).ok();
+                let name =
+                    own.map(|it| it.handle).or(name).unwrap_or_else(|| "the chair".to_owned());
+                take_out(tx, &ground, (&channel, &member), (&by, Some(&name)))?;
+            }
             Change::Mute => {
                 channels::set_muted(tx, &channel, &member, true, &by)?;
                 if let Some(agent) = &member.agent {
@@ -211,15 +217,16 @@ fn go(
     };
     match running.is_some_and(|it| it.channel == Some(channel.number)) {
         true => channels::leave_after_turn(tx, channel.number, &member.member),
-        false => take_out(tx, ground, (channel, member), &caller.actor()),
+        false => take_out(tx, ground, (channel, member), (&caller.actor(), None)),
     }
 }
 
+/// Takes a member out, and says in the channel who has done it; without a name, it left by itself.
 pub(super) fn take_out(
     tx: &Tx<'_>,
     ground: &Ground,
     (channel, member): (&Channel, &Member),
-    by: &Actor,
+    (by, name): (&Actor, Option<&str>),
 ) -> Result<()> {
     if let Some(agent) = &member.agent {
         mail::drop_in_room(tx, agent, channel.number, "left")?;
@@ -229,8 +236,11 @@ pub(super) fn take_out(
             let members = channels::members(tx.connection(), channel.number)?;
             let heir = members.iter().find(|it| member.is_chair && it.is_chair);
             let chair = heir.map(|it| format!(" {} is the chair now.", it.handle));
-            let line = format!("{} left the channel.{}", member.handle, chair.unwrap_or_default());
-            say(tx, ground, channel, line)
+            let went = match name {
+                Some(name) => format!("{name} removed {} from the channel.", member.handle),
+                None => format!("{} left the channel.", member.handle),
+            };
+            say(tx, ground, channel, went + &chair.unwrap_or_default())
         }
         false => {
             channels::complete(tx, channel, &Actor::System)?;

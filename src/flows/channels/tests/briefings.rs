@@ -200,7 +200,7 @@ fn nobody_is_called_who_has_left_and_here_is_a_word() {
             tx,
             ground,
             (&channel, &member.unwrap()),
-            &Actor::System,
+            (&Actor::System, None),
         )
     });
     let to = |to: &str| PostRequest {

@@ -71,7 +71,7 @@ impl Site {
                     }
                     _ => {
                         now.require_open()?;
-                        members::take_out(tx, ground, (&now, &member), &Actor::System)
+                        members::take_out(tx, ground, (&now, &member), (&Actor::System, None))
                     }
                 });
             }

@@ -10,6 +10,9 @@ import { say } from "./say.js";
 import { worker } from "./swap.js";
 
 const HEALED_MS = 3_000;
+// As long as a login link works.
+const WANTED_MS = 600_000;
+const WANTED = "wb-wanted";
 const TICK_MS = 20_000;
 const WORDS = {
   lost: "Connection lost. Trying again…",
@@ -19,6 +22,24 @@ const WORDS = {
 };
 let healing = 0;
 let wasLost = false;
+
+// --- signing in ---
+
+// Whoever opens a page without being signed in gets it as soon as they are, in whichever tab.
+try {
+  const at = location.pathname + location.search + location.hash;
+  const isHome = location.pathname === "/";
+  if (document.querySelector("h1.sign-in")) {
+    if (!isHome) localStorage.setItem(WANTED, JSON.stringify({ at, since: Date.now() }));
+  } else if (document.documentElement.dataset.person) {
+    const wanted = JSON.parse(localStorage.getItem(WANTED) ?? "null");
+    localStorage.removeItem(WANTED);
+    // With the origin before it: `//elsewhere` is an address of its own.
+    if (isHome && Date.now() - wanted?.since < WANTED_MS) location.replace(location.origin + wanted.at);
+  }
+} catch {
+  // A forbidden store keeps nothing; Home has links to everything.
+}
 
 // --- the connection ---
 

@@ -62,7 +62,7 @@ function restore(root) {
   }
 }
 
-/** Text in a form that disappears, because the Topic is closed, stays to be copied. */
+/** Text in a form that disappears (a Topic is closed, a channel completed) stays to be copied. */
 function rescue(root, { page, ids }) {
   for (const form of root.querySelectorAll("form[data-composer]")) {
     const host = form.closest("[data-live]");
@@ -71,7 +71,7 @@ function rescue(root, { page, ids }) {
     if (!typed || page.querySelector(`form[data-composer="${name}"]`)) continue;
     if (!ids.some((id) => document.getElementById(id)?.contains(host))) continue;
     host.before(unsent(typed, "What you typed. It wasn’t sent.", name));
-    say("The Topic was closed. What you typed wasn’t sent, but it’s still here.");
+    say("You can’t write here any more. What you typed wasn’t sent, but it’s still here.");
   }
 }
 

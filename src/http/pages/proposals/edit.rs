@@ -133,8 +133,12 @@ async fn present(site: &Site, caller: &Caller, id: &ProposalId) -> Result<propos
 
 async fn show(site: Site, call: Call) -> Result<Response> {
     let (mut frame, caller) = Frame::of(&site, &call, "/decisions")?;
-    let view = present(&site, &caller, &call.param("id")?).await?;
-    LineEnds::of(&view.text)?;
+    let id: ProposalId = call.param("id")?;
+    let view = present(&site, &caller, &id).await?;
+    if let Err(cause) = LineEnds::of(&view.text) {
+        let back = format!("/proposals/{id}");
+        return form::answer(Err(cause), |()| back.clone(), back.clone(), None);
+    }
     frame.name_documents(&site, [view.proposal.source_path.as_str()]).await;
     let text = view.text.clone();
     let preview = compared(&view.base_text, &text).await?;

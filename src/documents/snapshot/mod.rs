@@ -29,6 +29,7 @@ use crate::process::{Root, Standing};
 
 pub use behind::leads_out;
 pub(in crate::documents) use behind::{again as behind_again, link_of, now as behind_now};
+pub(in crate::documents) use huge::is_huge;
 pub use kept::Kept;
 pub use links::are_below as are_links_below;
 pub(in crate::documents) use links::{link_at, may_be_link};

@@ -142,6 +142,9 @@ test("a refused decision says why, keeps what was typed, and can be sent again",
   await send.click();
   await refusal.getByText("Can’t reach this site right now.").waitFor();
   await page.context().setOffline(false);
+  // The live connection tells it, which Chromium keeps while it calls itself offline.
+  await page.evaluate(() => document.dispatchEvent(new CustomEvent("wb:connection", { detail: "live" })));
+  await refusal.waitFor({ state: "detached" });
   assert.ok(await send.isEnabled());
   await page.keyboard.press("Escape");
   await page.keyboard.press("a");

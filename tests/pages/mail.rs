@@ -136,6 +136,8 @@ fn a_message_of_an_agent_is_answered_in_place() {
     let at = "/inboxes/lead/asks";
     browser.fill(at, at, &[("payload", "{}")]);
     bench.wait_left("up");
+    let unread = |home: &str| home.split("home-mail").nth(1).map(str::to_owned).unwrap_or_default();
+    assert!(unread(&browser.page("/")).contains("Which team?"), "{}", browser.page("/"));
     let mine = browser.page("/mail");
     let id = mine.split("data-key=\"").nth(1).unwrap().split('"').next().unwrap().to_owned();
     let asked = format!("/mail/{id}");
@@ -150,5 +152,7 @@ fn a_message_of_an_agent_is_answered_in_place() {
     assert!(unread < read, "{mine}");
     let reply = browser.page(&asked);
     assert!(reply.contains("Billing."), "{reply}");
+    let home = browser.page("/");
+    assert!(home.contains("home-mail") && !home.contains("Which team?"), "{home}");
     server.stop();
 }

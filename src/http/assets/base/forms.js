@@ -6,6 +6,9 @@ import { plain } from "./plain.js";
 import { say } from "./say.js";
 import * as swap from "./swap.js";
 
+/** What a form says that nobody answered. */
+export const UNREACHABLE = "Can’t reach this site right now. What you typed is still here.";
+
 document.addEventListener("submit", (event) => {
   const form = event.target;
   if (event.defaultPrevented || !form.matches("form[data-inline]")) return;
@@ -30,7 +33,7 @@ async function send(form, submitter) {
   const buttons = [...form.querySelectorAll("button:not([disabled])")];
   for (const button of buttons) button.disabled = true;
   let again = null;
-  let problem = "Can’t reach this site right now. What you typed is still here.";
+  let problem = UNREACHABLE;
   try {
     const action = submitter?.getAttribute("formaction") ?? form.getAttribute("action");
     const fields = new FormData(form);
@@ -145,3 +148,11 @@ export function refuse(form, problem) {
   }
   place.textContent = plain(problem);
 }
+
+// It is reached again.
+document.addEventListener("wb:connection", ({ detail }) => {
+  if (detail !== "live") return;
+  for (const it of document.querySelectorAll(".form-refusal")) {
+    if (it.textContent === UNREACHABLE) it.remove();
+  }
+});

@@ -5,7 +5,7 @@
 // seen it, because a button that was about to be pressed was meant for the earlier text.
 
 import { typedFields, typedIn, unsent } from "./draft.js";
-import { arrived, refusalOf, refuse } from "./forms.js";
+import { UNREACHABLE, arrived, refusalOf, refuse } from "./forms.js";
 import { bind } from "./keys.js";
 import { placed, refreshAll } from "./live.js";
 import { say } from "./say.js";
@@ -481,7 +481,7 @@ function follow(form, area) {
 async function save(form) {
   if (form.ariaBusy === "true") return null;
   form.ariaBusy = "true";
-  let problem = "Can’t reach this site right now. What you typed is still here.";
+  let problem = UNREACHABLE;
   try {
     const body = new URLSearchParams(new FormData(form));
     const answer = await fetch(form.getAttribute("action"), { method: "POST", body });

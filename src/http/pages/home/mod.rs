@@ -17,12 +17,13 @@ use crate::flows::{self, Site};
 use crate::http::pages::approvals::InChannel;
 use crate::http::pages::channels::Row as ChannelRow;
 use crate::http::pages::jobs::JobRow;
+use crate::http::pages::mail::Row as MailRow;
 use crate::http::pages::parts::job::Job;
 use crate::http::pages::parts::visible::{Name, Plain, Visible};
 use crate::http::pages::parts::{form, job, labels};
 use crate::http::pages::proposals::list;
 use crate::http::pages::proposals::list::ProposalRow;
-use crate::http::pages::{Frame, approvals, channels, jobs};
+use crate::http::pages::{Frame, approvals, channels, jobs, mail};
 use crate::http::{Call, any_of, get, reply};
 use crate::people::Caller;
 
@@ -50,6 +51,8 @@ struct HomePage {
     topics: Vec<Topic>,
     /// The reader's open channels.
     channels: Vec<ChannelRow>,
+    /// Messages that the reader has not read.
+    mail: Vec<MailRow>,
     /// Recently changed documents, by path.
     documents: Vec<String>,
     /// Whether the globs match files, none of which git tracks.
@@ -72,6 +75,7 @@ impl HomePage {
             && self.proposals.is_empty()
             && self.topics.is_empty()
             && self.channels.is_empty()
+            && self.mail.is_empty()
     }
 }
 
@@ -131,6 +135,7 @@ async fn home(site: Site, call: Call) -> Result<Response> {
         failed: jobs::rows(failed, now),
         topics: topics.items,
         channels: channels::rows_of(&site, &caller, ROWS as usize).await?,
+        mail: mail::unread(&site, &caller, ROWS).await?,
         documents,
         has_untracked_only: !untracked.is_empty(),
         sources: site.config.site.sources.iter().map(ToString::to_string).collect(),

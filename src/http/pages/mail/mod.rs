@@ -148,6 +148,18 @@ pub(super) async fn conversation(
     Ok(found.into_iter().map(Row::of).collect())
 }
 
+/// Returns the newest messages that the caller, a person, has not read.
+pub(super) async fn unread(site: &Site, caller: &Caller, limit: u32) -> Result<Vec<Row>> {
+    // A name from before there were addresses may be none.
+    if !crate::base::is_person_name(&caller.person()?.name) {
+        return Ok(Vec::new());
+    }
+    let (to, state) = (Some("me".to_owned()), Some("queued".to_owned()));
+    let query = MessageQuery { to, state, limit: Some(limit), ..MessageQuery::default() };
+    let found = flows::mail::list(site, caller, query).await?.items;
+    Ok(found.into_iter().map(Row::of).collect())
+}
+
 /// A text as it is, a failure as its sentence, anything else as JSON.
 fn text_of(payload: &Value) -> String {
     let failure = payload["error"]["message"].as_str();

@@ -51,7 +51,8 @@ pub use rows::retry::{attempt_of, depth_of, is_repeated, warn};
 pub use rows::sentence::sentence;
 pub use rows::state::{Phase, Reason, Verdict};
 pub use rows::table::{
-    active_of_persona, find, find_slim as find_brief, holder, list, recent_of_topic, running_guards,
+    active_of_persona, find, find_slim as find_brief, holder, list, recent_of_topic, running,
+    running_guards,
 };
 pub use rows::usage::{TurnSpent, UsageBy, add_turn, usage};
 pub use rows::viewer::Viewer;

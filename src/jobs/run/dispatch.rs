@@ -408,11 +408,11 @@ impl Queue {
         outside.voice.open(adopted.guard.stopper(), (speaks, greeting), last);
     }
 
-    /// Returns how to talk to a job's agent, according to the current script.
+    /// Returns how to talk to the agent of a job that an earlier server left running.
     fn speaks(&self, job: &Job) -> Option<Speaks> {
-        let current = self.current();
-        let kind = current.config.kinds.get(&job.kind)?;
-        let engine = current.engines.find(&kind.engine).ok()?;
+        let generation = self.inner.setup.generations.of_left(&job.id);
+        let kind = generation.config.kind(&job.kind)?;
+        let engine = generation.engines.find(&kind.engine).ok()?;
         engine.speech.as_ref().map(|it| it.speaks)
     }
 

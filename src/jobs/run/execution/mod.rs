@@ -358,8 +358,8 @@ pub(super) async fn go_on(
     outside: Running,
     stop: CancellationToken,
 ) -> JobId {
-    let current = inner.setup.generations.current();
-    let generation = inner.setup.generations.pin(&job.id, current);
+    let began = inner.setup.generations.of_left(&job.id);
+    let generation = inner.setup.generations.pin(&job.id, began);
     info!(job_id = %job.id, "job {} is taken over", job.id);
     let id = job.id.clone();
     let telemetry = match recovery::telemetry_again(&inner, &generation, &job, None).await {
@@ -474,7 +474,7 @@ pub(super) async fn settle_once(
     let hooks = inner.setup.hooks.clone();
     let lanes = inner.setup.generations.current().capacities().clone();
     let settle = move |tx: &Tx<'_>| settle::settle(tx, &id, &outcome, produces, &hooks, &lanes);
-    inner.setup.store.write(settle).await
+    inner.setup.store.write(settle).await.inspect(|it| inner.setup.generations.release(&it.id))
 }
 
 pub(super) fn log_end(job: &Job) {

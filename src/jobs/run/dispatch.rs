@@ -26,7 +26,7 @@ use crate::jobs::run::rest::Rest;
 use crate::jobs::run::task::RunTask;
 use crate::jobs::run::tasks::{self, Tasks};
 use crate::jobs::run::watch::{Recall, Steady, Watch};
-use crate::jobs::run::workspace::Workspaces;
+use crate::jobs::run::workspace::{WorkspaceNeed, Workspaces};
 use crate::jobs::run::{recovery, settle, speech};
 use crate::jobs::speak::{Fact, Voice};
 use crate::jobs::telemetry::remark::Remarks;
@@ -59,6 +59,8 @@ pub struct Prepared {
     pub files: Option<InstanceFiles>,
     /// The session that a long-lived agent resumes.
     pub session: Option<String>,
+    /// The workspace that the earlier legs of a job have left.
+    pub workspace: Option<WorkspaceNeed>,
     /// How to run it isolated from the site's other agents, if so.
     pub alone: Option<Alone>,
 }

@@ -29,7 +29,7 @@ use crate::jobs::run::outcome::{self, outcome_of};
 use crate::jobs::run::settle::{self, Ended, Outcome};
 use crate::jobs::run::task::RunTask;
 use crate::jobs::run::watch::{Beginning, Watched};
-use crate::jobs::run::workspace::{self, BAD_HOOK, Plan};
+use crate::jobs::run::workspace::{self, BAD_HOOK, Plan, WorkspaceNeed};
 use crate::jobs::run::{launch, recovery, unkept_files};
 use crate::jobs::speak::Noted;
 use crate::jobs::telemetry::Telemetry;
@@ -171,20 +171,19 @@ pub(super) async fn prepare(
         None => session::of((inner, generation), job, kind, prepared.session).await?,
     };
     let made = (prepared.prompt, token, prepared.env, session);
-    ready((inner, generation), job, (kind, prepared.alone.as_ref()), made).map_err(|cause| {
-        match cause.code_str() {
-            KIND_CHANGED => failed(Reason::KindChanged, cause.message().to_owned()),
-            SECRET_MISSING => failed(Reason::SpawnFailed, cause.chain()),
-            BAD_HOOK => failed(Reason::PrepareFailed, cause.chain()),
-            _ => failed(Reason::PromptFailed, cause.message().to_owned()),
-        }
+    let how = (kind, prepared.alone.as_ref(), prepared.workspace);
+    ready((inner, generation), job, how, made).map_err(|cause| match cause.code_str() {
+        KIND_CHANGED => failed(Reason::KindChanged, cause.message().to_owned()),
+        SECRET_MISSING => failed(Reason::SpawnFailed, cause.chain()),
+        BAD_HOOK => failed(Reason::PrepareFailed, cause.chain()),
+        _ => failed(Reason::PromptFailed, cause.message().to_owned()),
     })
 }
 
 fn ready(
     (inner, generation): (&Inner, &Generation),
     job: &Job,
-    (kind, alone): (&Kind, Option<&Alone>),
+    (kind, alone, left): (&Kind, Option<&Alone>, Option<WorkspaceNeed>),
     (prompt, token, env, session): (String, String, Vec<(String, String)>, Option<Session>),
 ) -> Result<Ready> {
     let mut engine = generation.engines.find(&kind.engine)?.clone();
@@ -206,7 +205,7 @@ fn ready(
         engine.argv.extend(launch::system_arguments(&inner.ground, &job.id, speech));
     }
     let going_on = session.filter(|it| it.is_resumed).map(|it| it.name);
-    let plan = Plan::of(&inner.ground, job, kind, &env)?;
+    let plan = Plan::of(&inner.ground, job, (kind, left), &env)?;
     let started = match &kind.hooks.start {
         Some(start) => {
             let argv = workspace::resolved(&inner.ground, start)?;

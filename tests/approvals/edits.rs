@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::parking::{agent, approve, asked, legs, parking_kind};
+use super::show;
 use crate::support::{Bench, Server, until};
 
 /// Parks a job; returns it and its request.
@@ -59,4 +60,27 @@ fn a_later_leg_goes_on_where_the_first_one_began() {
         }
         server.stop();
     }
+}
+
+/// Also under an engine that resumes sessions: it does not know this one. Fails with
+/// `WB_WITHOUT=same_engine`.
+#[test]
+fn g35_no_other_engine_is_given_the_decision() {
+    let bench = Bench::new();
+    let (server, job, id) = parked(&bench, "", &agent("exit 0"));
+    let other = bench.declared().replace("wb.engine \"parks\"", "wb.engine \"other\"");
+    bench.lua(&other[..other.find("wb.kind").unwrap()]);
+    edit(&bench, "engine = \"parks\", asks", "engine = \"other\", asks");
+    bench.json(&["reload"]);
+    let refused = bench.post(&format!("/api/approvals/{id}/approve"), json!({"version": 1}));
+    assert_eq!(refused.refusal(), (409, "cannot_resume"));
+    let hint = refused.body["error"]["hint"].as_str().unwrap();
+    assert!(hint.starts_with("change the script back"), "{hint}");
+    assert!(refused.body.to_string().contains("belongs to engine"), "{}", refused.body);
+    assert_eq!((&show(&bench, &id)["state"], legs(&bench).len()), (&json!("pending"), 1));
+    edit(&bench, "engine = \"other\", asks", "engine = \"parks\", asks");
+    bench.json(&["reload"]);
+    approve(&bench, &id);
+    assert_eq!(end(&bench)[1]["id"], job.as_str());
+    server.stop();
 }

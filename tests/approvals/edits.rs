@@ -24,6 +24,28 @@ fn edit(bench: &Bench, from: &str, to: &str) {
     bench.write_script();
 }
 
+/// Gives the kind another engine, which has the same program.
+fn change_engine(bench: &Bench) {
+    let all = bench.declared();
+    let engine =
+        &all[all.find("wb.engine \"parks\"").unwrap()..all.find("wb.kind \"parks\"").unwrap()];
+    bench.lua(&engine.replace("\"parks\" {", "\"other\" {"));
+    edit(bench, "engine = \"parks\", asks", "engine = \"other\", asks");
+}
+
+/// Parks a job and decides it while another one has the only place.
+fn decided(bench: &Bench) -> Server {
+    bench.limits("jobs = 1, grace = \"1s\"");
+    let hold = "echo up > \"$OUT/up\"; until [ -e \"$OUT/go\" ]; do sleep 0.02; done";
+    bench.word_kind("holds", "timeout = \"60s\"", hold);
+    let (server, _, id) = parked(bench, "", &agent("exit 0"));
+    bench.job("holds", json!({}));
+    bench.wait_left("up");
+    approve(bench, &id);
+    assert_eq!(legs(bench)[0]["status"], "queued");
+    server
+}
+
 #[track_caller]
 fn end(bench: &Bench) -> Vec<Value> {
     bench.wait_left("resumed");
@@ -68,9 +90,7 @@ fn a_later_leg_goes_on_where_the_first_one_began() {
 fn g35_no_other_engine_is_given_the_decision() {
     let bench = Bench::new();
     let (server, job, id) = parked(&bench, "", &agent("exit 0"));
-    let other = bench.declared().replace("wb.engine \"parks\"", "wb.engine \"other\"");
-    bench.lua(&other[..other.find("wb.kind").unwrap()]);
-    edit(&bench, "engine = \"parks\", asks", "engine = \"other\", asks");
+    change_engine(&bench);
     bench.json(&["reload"]);
     let refused = bench.post(&format!("/api/approvals/{id}/approve"), json!({"version": 1}));
     assert_eq!(refused.refusal(), (409, "cannot_resume"));
@@ -82,5 +102,71 @@ fn g35_no_other_engine_is_given_the_decision() {
     bench.json(&["reload"]);
     approve(&bench, &id);
     assert_eq!(end(&bench)[1]["id"], job.as_str());
+    server.stop();
+}
+
+/// A start refuses no script. Fails with `WB_WITHOUT=same_engine`.
+#[test]
+fn g35_a_leg_that_a_start_finds_under_another_engine_fails() {
+    let bench = Bench::new();
+    decided(&bench).kill();
+    change_engine(&bench);
+    let server = bench.serve();
+    until("the leg has failed", || legs(&bench)[0]["status"] == "failed");
+    assert_eq!(legs(&bench)[0]["reason"], "session_lost");
+    assert_eq!(legs(&bench)[0]["error_tail"], "its session belongs to engine \"parks\"");
+    assert_eq!(bench.left("resumed"), "");
+    server.stop();
+}
+
+#[test]
+fn a_parked_job_goes_on_under_the_new_name_of_its_kind() {
+    let bench = Bench::new();
+    let (server, job, id) = parked(&bench, "", &agent("exit 0"));
+    edit(&bench, "wb.kind \"parks\" {", "wb.kind \"asks\" {");
+    let (code, out, err) = bench.cli(&["reload"]);
+    assert_eq!(code, 1, "{out}{err}");
+    for said in ["kind \"parks\": 1 job is parked", "1 job of kind \"parks\" is parked: the new"] {
+        assert!(out.contains(said) || err.contains(said), "{said}: {out}{err}");
+    }
+    edit(&bench, "wb.kind \"asks\" {", "wb.kind \"asks\" { was = \"parks\",");
+    bench.json(&["reload"]);
+    assert_eq!(bench.show(&job)["kind"], "asks");
+    approve(&bench, &id);
+    bench.wait_left("resumed");
+    let done = bench.get("/api/agent/jobs?kind=asks").ok()["items"].clone();
+    assert_eq!(done.as_array().unwrap().len(), 2, "{done:#}");
+    server.stop();
+}
+
+/// It ran when its kind was renamed, and was parked after that.
+#[test]
+fn a_job_that_is_parked_after_a_rename_goes_on_under_the_new_name() {
+    let bench = Bench::new();
+    let waits = agent("until [ -e \"$OUT/go\" ]; do sleep 0.02; done");
+    parking_kind(&bench, "timeout = \"60s\"", &waits);
+    let server = bench.serve();
+    let job = bench.job("parks", json!({}));
+    let id = asked(&bench);
+    edit(&bench, "wb.kind \"parks\" {", "wb.kind \"asks\" { was = \"parks\",");
+    bench.json(&["reload"]);
+    std::fs::write(bench.out.join("go"), "").unwrap();
+    bench.wait_status(&job, "parked");
+    approve(&bench, &id);
+    bench.wait_left("resumed");
+    server.stop();
+}
+
+#[test]
+fn a_reload_drops_parked_jobs_only_on_request() {
+    let bench = Bench::new();
+    let (server, job, id) = parked(&bench, "", &agent("exit 0"));
+    bench.edit(|lua| lua[..lua.find("wb.kind").unwrap()].to_owned());
+    bench.write_script();
+    assert_eq!(bench.cli(&["reload"]).0, 1);
+    assert_eq!(bench.show(&job)["status"], "parked");
+    assert_eq!(bench.cli(&["reload", "--drop"]).0, 0);
+    assert_eq!(bench.show(&job)["status"], "cancelled");
+    assert_eq!(show(&bench, &id)["state"], "withdrawn");
     server.stop();
 }

@@ -129,7 +129,7 @@ fn a_restore_keeps_the_request_of_a_job_that_is_still_parked() {
     let script = bench.read("wiki-browser.lua");
     bench.write("wiki-browser.lua", script.split("wb.kind").next().unwrap());
     let (_, out, err) = bench.cli(&["reload", "--dry-run"]);
-    assert!(out.contains("removed  kind \"parks\": 1 job is waiting"), "{out}{err}");
+    assert!(out.contains("removed  kind \"parks\": 1 job is parked"), "{out}{err}");
     bench.write("wiki-browser.lua", script);
     approve(&bench, &id);
     bench.wait_left("resumed");

@@ -86,6 +86,11 @@ fn can_resume(engine: &Engine) -> bool {
 pub(super) fn go_on(tx: &Tx<'_>, works: &Works, approval: &Approval, by: &Actor) -> Result<()> {
     if let Some(job) = jobs::parked_for(tx.connection(), &approval.id)? {
         let generation = works.scripts.current();
+        let name = jobs::find_brief(tx.connection(), &jobs::Viewer::Program, &job)?.kind;
+        if let Some(kind) = generation.config.kind(&name).filter(|it| it.name != name) {
+            // It ran while its kind was renamed.
+            jobs::rename_kind(tx, &name, &kind.name)?;
+        }
         jobs::resume(tx, &works.ids, &job, (by, generation.capacities()))?;
     }
     Ok(())

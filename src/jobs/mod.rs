@@ -27,7 +27,7 @@ pub use queue::enqueue::{
     NewJob, QUEUE_FULL, active_of_owner, cancel_queued, enqueue, queued_of, require_room,
 };
 pub use queue::lane::{Capacities, refresh_all};
-pub use queue::parking::{parked_for, resume, stop_waiting, wait_for};
+pub use queue::parking::{legs_waiting, parked_for, resume, stop_waiting, wait_for};
 pub use queue::script_jobs::{Shares, Tally};
 pub use queue::steering_hold::{
     STEERING_BELL, Steering, UNSEEN, hold_steering, holding, release_steering, steering,

@@ -170,3 +170,23 @@ fn a_reload_drops_parked_jobs_only_on_request() {
     assert_eq!(show(&bench, &id)["state"], "withdrawn");
     server.stop();
 }
+
+/// The decision would be used up by a leg that cannot run.
+#[test]
+fn g35_a_reload_keeps_what_a_decided_job_goes_on_with() {
+    let bench = Bench::new();
+    let server = decided(&bench);
+    let resume = "resume = { \"--resume\", \"{{session}}\" },";
+    let good = bench.declared();
+    edit(&bench, resume, "");
+    let (code, out, err) = bench.cli(&["reload"]);
+    assert_eq!(code, 1, "{out}{err}");
+    let said = "1 job of kind \"parks\" waits with its decision: its engine has no arguments";
+    assert!(out.contains(said) || err.contains(said), "{out}{err}");
+    bench.edit(|_| good.clone());
+    bench.write_script();
+    assert_eq!(bench.cli(&["reload"]).0, 0);
+    std::fs::write(bench.out.join("go"), "").unwrap();
+    end(&bench);
+    server.stop();
+}

@@ -9,6 +9,7 @@ use tracing::info;
 
 use crate::base::{Actor, Error, JobId, Result};
 use crate::flows::Site;
+use crate::flows::approvals::resume;
 use crate::flows::jobs::cancel::cancel_waiting;
 use crate::flows::requests::inputs;
 use crate::jobs;
@@ -28,6 +29,8 @@ enum Wait {
     Turn,
     /// A decision.
     Parked,
+    /// Their start with a decision that was made.
+    Decided,
 }
 
 /// The waiting jobs of one kind that a script would lose.
@@ -61,7 +64,8 @@ impl Lost {
 const NO_KIND: &str = "the new script has no such kind";
 
 /// Returns the jobs that wait under one script and could not run under another one: their kind is
-/// gone, or no longer accepts their inputs. Jobs of an inbox wait until it is back.
+/// gone, or no longer accepts their inputs, or could not go on with a decision. Jobs of an inbox
+/// wait until it is back.
 ///
 /// # Errors
 /// As any read.
@@ -99,6 +103,7 @@ pub(super) fn lost(c: &Connection, old: &Config, new: &Config) -> Result<Vec<Los
         }
     }
     add_parked(c, old, new, &mut all)?;
+    add_decided(c, old, new, &mut all)?;
     Ok(all)
 }
 
@@ -109,6 +114,23 @@ fn add_parked(c: &Connection, old: &Config, new: &Config, all: &mut Vec<Lost>) -
         let had = old.kind(&kind).is_some_and(|it| it.inbox.is_none());
         if had && new.kind(&kind).is_none() {
             add(all, (kind, Wait::Parked), NO_KIND.to_owned(), id);
+        }
+    }
+    Ok(())
+}
+
+/// Adds the jobs that wait for their start with a decision, and could not go on with it: it would
+/// be used up.
+fn add_decided(c: &Connection, old: &Config, new: &Config, all: &mut Vec<Lost>) -> Result<()> {
+    for (id, before) in jobs::legs_waiting(c)? {
+        let mut leg = jobs::find_brief(c, &jobs::Viewer::Program, &id)?;
+        leg.engine = jobs::find_brief(c, &jobs::Viewer::Program, &before)?.engine;
+        // One whose kind is gone waits, or is lost already.
+        if new.kind(&leg.kind).is_none() || resume::obstacle(old, &leg).is_some() {
+            continue;
+        }
+        if let Some(why) = resume::obstacle(new, &leg) {
+            add(all, (leg.kind, Wait::Decided), why, id);
         }
     }
     Ok(())
@@ -193,6 +215,8 @@ fn doing(jobs: usize, wait: Wait) -> &'static str {
         (Wait::Turn, _) => "wait",
         (Wait::Parked, 1) => "is parked",
         (Wait::Parked, _) => "are parked",
+        (Wait::Decided, 1) => "waits with its decision",
+        (Wait::Decided, _) => "wait with their decisions",
     }
 }
 
@@ -202,12 +226,15 @@ pub(super) fn errors(lost: &[Lost], new: &Config) -> Vec<Diagnostic> {
         let Lost { kind, jobs, why, wait, .. } = it;
         let s = if *jobs == 1 { "" } else { "s" };
         let message = format!("{jobs} job{s} of kind \"{kind}\" {}: {why}", doing(*jobs, *wait));
-        let mend = match new.kind(kind) {
-            None => format!("write was = \"{kind}\" in the kind that takes its place"),
-            Some(after) if after.inbox.is_some() => {
+        let mend = match (new.kind(kind), wait) {
+            (None, _) => format!("write was = \"{kind}\" in the kind that takes its place"),
+            (Some(_), Wait::Decided) => {
+                "keep the engine and its `resume` until these jobs have ended".to_owned()
+            }
+            (Some(after), _) if after.inbox.is_some() => {
                 "keep the schema until these messages are answered".to_owned()
             }
-            Some(_) => "keep the inputs until these jobs have ended".to_owned(),
+            (Some(_), _) => "keep the inputs until these jobs have ended".to_owned(),
         };
         let note = format!("{mend}; or type wiki-browser reload --drop, which cancels them");
         Diagnostic::error(CODE, message).note(note)

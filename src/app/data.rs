@@ -13,7 +13,7 @@ use crate::base::{Context, Error, ErrorKind, Result, fault};
 use crate::documents::Repo;
 use crate::flows::site::server_file::{self, SERVER_FILE};
 use crate::process;
-use crate::script::Config;
+use crate::script::{Config, kept_folder};
 
 /// Creates the folder with mode 0700. An existing one that others can enter, or that its group can
 /// change, gets that mode; a group that can only read it was let in by somebody.
@@ -75,7 +75,7 @@ fn ignore_all(data: &Utf8Path) -> Result<()> {
 
 /// Stores the text of the loaded script under its digest, which each job's row names.
 pub(super) fn keep_script(config: &Config) -> Result<()> {
-    let folder = config.site.data.join("script").join(&config.digest);
+    let folder = kept_folder(&config.site.data, &config.digest);
     if folder.is_dir() {
         return Ok(());
     }

@@ -134,7 +134,8 @@ impl Shape {
             }
             Command::Reload(_) => {
                 "ok dry_run generation digest \
-                 difference{changes[what how waiting runs[when command]] needs_restart[] files[]} \
+                 difference{changes[what how waiting parked runs[when command]] needs_restart[] \
+                 files[]} \
                  trouble{at summary errors*} lost[kind jobs why] warnings[]"
             }
             Command::Person(command) => of_person(command)?,

@@ -27,7 +27,7 @@ pub use queue::enqueue::{
     NewJob, QUEUE_FULL, active_of_owner, cancel_queued, enqueue, queued_of, require_room,
 };
 pub use queue::lane::{Capacities, refresh_all};
-pub use queue::parking::{parked_for, resume, stop_waiting, wait_for};
+pub use queue::parking::{legs_waiting, parked_for, resume, stop_waiting, wait_for};
 pub use queue::script_jobs::{Shares, Tally};
 pub use queue::steering_hold::{
     STEERING_BELL, Steering, UNSEEN, hold_steering, holding, release_steering, steering,
@@ -51,7 +51,8 @@ pub use rows::retry::{attempt_of, depth_of, is_repeated, warn};
 pub use rows::sentence::sentence;
 pub use rows::state::{Phase, Reason, Verdict};
 pub use rows::table::{
-    active_of_persona, find, find_slim as find_brief, holder, list, recent_of_topic, running_guards,
+    active_of_persona, find, find_slim as find_brief, holder, list, recent_of_topic, running,
+    running_guards,
 };
 pub use rows::usage::{TurnSpent, UsageBy, add_turn, usage};
 pub use rows::viewer::Viewer;

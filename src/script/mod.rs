@@ -36,6 +36,7 @@ pub use load::external::{Lead, Target};
 pub use load::gateway::Subscribed;
 pub use load::hook::shown_command;
 pub use load::inbox::{Hooks, Inbox, OnLost, WorkspaceMode};
+pub use load::kept::kept_folder;
 pub use load::kinds::WORKER;
 pub use load::linkedin::Linkedin;
 pub use load::live_agent::{
@@ -122,6 +123,25 @@ pub fn load_changed(
     files: BTreeMap<Utf8PathBuf, String>,
 ) -> std::result::Result<Loaded, Report> {
     load_from(script, Origin::Changed(files), &Wear::default(), Outside::default())
+}
+
+/// Loads the generation with this digest from the texts that the data folder keeps of it. It is in
+/// the folder of the script, like the one that is loaded from there.
+///
+/// # Errors
+/// Same as [`load()`]; a finding if its texts are not kept, or are of another generation.
+pub fn load_kept(
+    script: &Utf8Path,
+    (data, digest): (&Utf8Path, &str),
+    wear: &Wear,
+) -> std::result::Result<Loaded, Report> {
+    let wrong = |why: String| Report::of(Diagnostic::error("not-kept", why));
+    let texts = load::kept::texts(data, digest).map_err(|cause| wrong(cause.chain()))?;
+    let loaded = load_from(script, Origin::Stored(texts), wear, Outside::default())?;
+    match loaded.config.digest == digest {
+        true => Ok(loaded),
+        false => Err(wrong("its texts were changed".to_owned())),
+    }
 }
 
 fn load_from(

@@ -2,6 +2,7 @@
 
 mod agents;
 mod deciding;
+mod edits;
 mod expiry;
 pub(crate) mod parking;
 mod permissions;

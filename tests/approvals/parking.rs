@@ -8,7 +8,7 @@ use crate::pages::Browser;
 use crate::support::{Bench, until, wait_for};
 
 /// A kind whose engine knows sessions: it is told a new one's name, or which one it goes on with.
-fn parking_kind(bench: &Bench, fields: &str, agent: &str) {
+pub(super) fn parking_kind(bench: &Bench, fields: &str, agent: &str) {
     bench.raw_engine("parks", agent);
     bench.edit(|text| {
         let sessions = "session = { \"--session-id\", \"{{session}}\" }, \
@@ -35,24 +35,24 @@ else\n\
   echo \"$1 $2\" > \"$OUT/resumed.part\"; mv \"$OUT/resumed.part\" \"$OUT/resumed\"\n\
 fi";
 
-fn agent(after: &str) -> String {
+pub(super) fn agent(after: &str) -> String {
     AGENT.replace("AFTER", after)
 }
 
-fn asked(bench: &Bench) -> String {
+pub(super) fn asked(bench: &Bench) -> String {
     wait_for("the agent asks", || {
         let text = std::fs::read_to_string(bench.out.join("id")).ok()?;
         Some(text.trim().to_owned()).filter(|it| it.len() == 36)
     })
 }
 
-fn legs(bench: &Bench) -> Vec<Value> {
+pub(super) fn legs(bench: &Bench) -> Vec<Value> {
     let listed = bench.get("/api/agent/jobs?kind=parks").ok();
     listed["items"].as_array().unwrap().clone()
 }
 
 #[track_caller]
-fn approve(bench: &Bench, id: &str) {
+pub(super) fn approve(bench: &Bench, id: &str) {
     let body = json!({"version": 1, "changes": {"budget": 100}, "note": "Begin small."});
     bench.post(&format!("/api/approvals/{id}/approve"), body).ok();
 }
@@ -129,7 +129,7 @@ fn a_restore_keeps_the_request_of_a_job_that_is_still_parked() {
     let script = bench.read("wiki-browser.lua");
     bench.write("wiki-browser.lua", script.split("wb.kind").next().unwrap());
     let (_, out, err) = bench.cli(&["reload", "--dry-run"]);
-    assert!(out.contains("removed  kind \"parks\": 1 job is waiting"), "{out}{err}");
+    assert!(out.contains("removed  kind \"parks\": 1 job is parked"), "{out}{err}");
     bench.write("wiki-browser.lua", script);
     approve(&bench, &id);
     bench.wait_left("resumed");

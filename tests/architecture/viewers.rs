@@ -46,6 +46,7 @@ const UNFENCED: &[(&str, &[&str])] = &[
             "parking::stop_waiting",
             "parking::parked",
             "parking::leaving",
+            "parking::legs_waiting",
             "parking::keep_session",
             "parking::resumed",
             "parking::insert",

@@ -21,13 +21,13 @@ use crate::support::{Answer, Bench, cli};
 
 /// Sends a message over HTTP; returns the answer.
 #[track_caller]
-fn send(bench: &Bench, to: &str, payload: Value) -> Answer {
+pub(crate) fn send(bench: &Bench, to: &str, payload: Value) -> Answer {
     bench.post("/api/messages", json!({"to": to, "payload": payload}))
 }
 
 /// Waits for the answer of a message, as `mail wait` does.
 #[track_caller]
-fn answer(bench: &Bench, message: &str) -> Value {
+pub(crate) fn answer(bench: &Bench, message: &str) -> Value {
     for _ in 0..4 {
         let found = bench.get(&format!("/api/messages/{message}/await?timeout=20")).ok();
         if found["state"] != "pending" {

@@ -4,6 +4,7 @@ mod callbacks;
 mod checks;
 mod crash;
 mod inboxes;
+mod living;
 mod reload;
 mod schedules;
 mod stuck;

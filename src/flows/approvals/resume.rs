@@ -3,7 +3,7 @@
 use rusqlite::Connection;
 
 use crate::approvals::{self, Approval, Sort, State, Texts, Viewer};
-use crate::base::{Actor, ApprovalId, Error, Result};
+use crate::base::{Actor, ApprovalId, Error, Result, fault};
 use crate::flows::Works;
 use crate::flows::approvals::named;
 use crate::jobs::{self, Job};
@@ -18,8 +18,20 @@ const PRETTY_BYTES_MAX: usize = 16 * 1024;
 /// # Errors
 /// `conflict` with code `cannot_resume`.
 pub(super) fn require_resumable(config: &Config, job: &Job) -> Result<()> {
-    let kind = config.kinds.get(&job.kind);
+    let Some(wrong) = obstacle(config, job) else { return Ok(()) };
+    let message = format!("job {} cannot end and go on later: {wrong}", job.id);
+    Err(Error::conflict("cannot_resume", message)
+        .hint("ask without --and-exit, then wait with `wb-agent approval await`"))
+}
+
+/// Returns why a job, run by the engine that it names, could not be resumed under a script.
+pub(in crate::flows) fn obstacle(config: &Config, job: &Job) -> Option<String> {
+    let kind = config.kind(&job.kind);
     let engine = kind.and_then(|kind| config.engines.get(&kind.engine));
+    let other = job.engine.as_ref().filter(|it| kind.is_some_and(|kind| kind.engine != **it));
+    if let Some(other) = other.filter(|_| !fault::is_off("same_engine")) {
+        return Some(format!("its session belongs to engine \"{other}\""));
+    }
     let wrong = match (kind, engine) {
         _ if job.agent.is_some() => "its agent lives on",
         _ if job.monitor_of.is_some() => "it is a monitor, which ends with its worker",
@@ -34,17 +46,15 @@ pub(super) fn require_resumable(config: &Config, job: &Job) -> Result<()> {
         {
             "its engine has no arguments `session`, and its output names none"
         }
-        (Some(_), Some(_)) => return Ok(()),
+        (Some(_), Some(_)) => return None,
         _ => "its kind is gone",
     };
-    let message = format!("job {} cannot end and go on later: {wrong}", job.id);
-    Err(Error::conflict("cannot_resume", message)
-        .hint("ask without --and-exit, then wait with `wb-agent approval await`"))
+    Some(wrong.to_owned())
 }
 
 /// Returns whether a job can end with an open question, and continue with the decision.
 pub(in crate::flows) fn can_park(config: &Config, job: &Job) -> bool {
-    require_resumable(config, job).is_ok()
+    obstacle(config, job).is_none()
 }
 
 /// Refuses a decision whose job could not go on with it, because the script has changed since the
@@ -76,6 +86,11 @@ fn can_resume(engine: &Engine) -> bool {
 pub(super) fn go_on(tx: &Tx<'_>, works: &Works, approval: &Approval, by: &Actor) -> Result<()> {
     if let Some(job) = jobs::parked_for(tx.connection(), &approval.id)? {
         let generation = works.scripts.current();
+        let name = jobs::find_brief(tx.connection(), &jobs::Viewer::Program, &job)?.kind;
+        if let Some(kind) = generation.config.kind(&name).filter(|it| it.name != name) {
+            // It ran while its kind was renamed.
+            jobs::rename_kind(tx, &name, &kind.name)?;
+        }
         jobs::resume(tx, &works.ids, &job, (by, generation.capacities()))?;
     }
     Ok(())

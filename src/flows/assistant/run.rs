@@ -105,6 +105,7 @@ pub(in crate::flows) async fn prepare(works: &Works, job: &Job) -> Result<Prepar
         env: Vec::new(),
         files: None,
         session: None,
+        workspace: None,
         alone: Some(alone),
     })
 }

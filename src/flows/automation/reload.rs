@@ -7,6 +7,7 @@
 //! is kept for every page to show until a reload goes well.
 
 mod difference;
+pub mod earlier;
 mod waiting;
 
 use std::sync::{Arc, Mutex, PoisonError};

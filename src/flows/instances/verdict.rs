@@ -29,7 +29,7 @@ pub async fn give(
         .store
         .read(move |c| Ok(jobs::find_brief(c, &jobs::Viewer::Program, &own)?.kind))
         .await?;
-    if let (Verdict::Ok, Some(kind)) = (given.verdict, config.kinds.get(&kind)) {
+    if let (Verdict::Ok, Some(kind)) = (given.verdict, config.kind(&kind)) {
         jobs::check_reply(kind, &given.result)?;
     }
     let token = caller.job()?.1.to_owned();

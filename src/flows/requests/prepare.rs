@@ -107,7 +107,8 @@ async fn prepare(works: &Works, job: &Job) -> Result<Prepared> {
         let (inputs, grants) = (job.inputs.clone(), job.grants.clone());
         let instance = instances::prepare(works, job).await?;
         let (files, env) = instance.map_or_else(Default::default, |it| (Some(it.files), it.env));
-        return Ok(Prepared { inputs, prompt, grants, env, files, alone: None, session: None });
+        let (workspace, alone, session) = (workspaces::of_leg(works, job).await?, None, None);
+        return Ok(Prepared { inputs, prompt, grants, env, files, alone, session, workspace });
     }
     // Inputs computed for an earlier start are computed again.
     let sent: Map<String, Value> = job
@@ -139,7 +140,8 @@ async fn prepare(works: &Works, job: &Job) -> Result<Prepared> {
     env.extend(watch.env);
     let prompt = prompt(works, kind, job.id.as_str(), &values, more).await?;
     let prompt = prompt + &rework::block(works, &job.id).await?;
-    Ok(Prepared { inputs: values, prompt, grants, env, files, alone: None, session: own.session })
+    let (inputs, session, alone, workspace) = (values, own.session, None, None);
+    Ok(Prepared { inputs, prompt, grants, env, files, alone, session, workspace })
 }
 
 /// Makes the prompt of a job with complete inputs.

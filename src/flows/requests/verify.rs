@@ -31,7 +31,7 @@ pub(in crate::flows) fn verify(works: &Works) -> Arc<Verify> {
     Arc::new(move |generation, job| {
         let works = works.at(generation);
         Box::pin(async move {
-            let kind = works.config.kinds.get(&job.kind)?;
+            let kind = works.config.kind(&job.kind)?;
             let slot = kind.verify.clone()?;
             let name = format!("kind.{}.verify", kind.name);
             match refusal(&works, &job, kind.produces, (&slot, &name)).await {

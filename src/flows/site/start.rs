@@ -15,6 +15,7 @@ use crate::jobs::Left;
 /// As the database or git.
 pub async fn recover(site: &Site) -> Result<Left> {
     reload::begin(site).await?;
+    reload::earlier::hold(site).await?;
     let left = site.queue.recover().await?;
     approve::recover(site).await?;
     changes::clear_spares(site).await;

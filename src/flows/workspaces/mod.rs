@@ -95,6 +95,19 @@ async fn make(works: &Works, need: WorkspaceNeed) -> Result<Utf8PathBuf> {
     Ok(if script.is_dir() { script } else { path.join(made.prefix) })
 }
 
+/// Returns the workspace of the legs before a job, wherever it is now; `None` if they had none.
+///
+/// # Errors
+/// As reading the database, or following a site that was moved.
+pub async fn of_leg(works: &Works, job: &Job) -> Result<Option<WorkspaceNeed>> {
+    let root = job.root().clone();
+    let Some(found) = works.store.read(move |c| row::find(c, &root)).await? else {
+        return Ok(None);
+    };
+    let Workspace { root, path, repo, .. } = moved::followed(works, found).await?;
+    Ok(Some(WorkspaceNeed { root, path, repo, cleanup: None, skill: Vec::new() }))
+}
+
 /// Refuses the folder of an earlier job of the same message that a person has kept: what is in it
 /// is theirs, and neither hooks nor agents may touch it.
 fn refuse_kept(c: &Connection, root: &JobId, path: &Utf8Path) -> Result<()> {

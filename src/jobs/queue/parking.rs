@@ -29,6 +29,9 @@ const PARKED: &str = "SELECT id FROM agent_jobs WHERE waits_for = :approval AND 
 const LEAVING: &str = "
     SELECT id FROM agent_jobs INDEXED BY jobs_running
     WHERE status = 'running' AND waits_for IS NOT NULL";
+const LEGS_WAITING: &str = "
+    SELECT id, resumes FROM agent_jobs INDEXED BY jobs_by_status
+    WHERE status = 'queued' AND resumes IS NOT NULL ORDER BY seq";
 const KEEP_SESSION: &str = "
     UPDATE agent_jobs SET session_ref = :session WHERE id = :id AND status = 'running'";
 const RESUMED: &str = "
@@ -51,6 +54,7 @@ pub(in crate::jobs) const STATEMENTS: &[(&str, &str)] = &[
     ("parking::stop_waiting", STOP_WAITING),
     ("parking::parked", PARKED),
     ("parking::leaving", LEAVING),
+    ("parking::legs_waiting", LEGS_WAITING),
     ("parking::keep_session", KEEP_SESSION),
     ("parking::resumed", RESUMED),
     ("parking::insert", INSERT),
@@ -99,6 +103,16 @@ pub fn parked_for(connection: &Connection, approval: &ApprovalId) -> Result<Opti
 pub(in crate::jobs) fn leaving(connection: &Connection) -> Result<Vec<JobId>> {
     let mut statement = connection.prepare_cached(LEAVING)?;
     Ok(statement.query_map([], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?)
+}
+
+/// Returns the waiting jobs that go on with a decision, each with the leg before it.
+///
+/// # Errors
+/// Fails if the database cannot be read.
+pub fn legs_waiting(connection: &Connection) -> Result<Vec<(JobId, JobId)>> {
+    let mut statement = connection.prepare_cached(LEGS_WAITING)?;
+    let found = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    Ok(found.collect::<rusqlite::Result<_>>()?)
 }
 
 /// Stores the session id of a running job.

@@ -52,7 +52,7 @@ const INPUTS: &str = concat!(
     " ORDER BY seq"
 );
 const RENAME: &str = "
-    UPDATE agent_jobs SET kind = :to WHERE kind = :from AND status = 'queued'";
+    UPDATE agent_jobs SET kind = :to WHERE kind = :from AND status IN ('queued', 'parked')";
 
 pub(in crate::jobs) const STATEMENTS: &[(&str, &str)] = &[
     ("bulk::of_kind", OF_KIND),
@@ -154,7 +154,7 @@ pub fn each_waiting(
     Ok(())
 }
 
-/// Renames the kind of queued jobs; returns how many.
+/// Renames the kind of queued and parked jobs; returns how many.
 ///
 /// # Errors
 /// Fails if the database cannot be written.

@@ -368,7 +368,11 @@ pub fn running_guards(connection: &Connection) -> Result<Vec<i32>> {
     Ok(pids)
 }
 
-pub(in crate::jobs) fn running(connection: &Connection) -> Result<Vec<Job>> {
+/// Returns the running jobs, in order of acceptance.
+///
+/// # Errors
+/// Fails if the database cannot be read.
+pub fn running(connection: &Connection) -> Result<Vec<Job>> {
     let jobs = collect(connection, RUNNING, &[])?.into_iter();
     jobs.map(|job| with_inputs(connection, job)).collect()
 }

@@ -26,7 +26,7 @@ use crate::jobs::run::rest::Rest;
 use crate::jobs::run::task::RunTask;
 use crate::jobs::run::tasks::{self, Tasks};
 use crate::jobs::run::watch::{Recall, Steady, Watch};
-use crate::jobs::run::workspace::Workspaces;
+use crate::jobs::run::workspace::{WorkspaceNeed, Workspaces};
 use crate::jobs::run::{recovery, settle, speech};
 use crate::jobs::speak::{Fact, Voice};
 use crate::jobs::telemetry::remark::Remarks;
@@ -59,6 +59,8 @@ pub struct Prepared {
     pub files: Option<InstanceFiles>,
     /// The session that a long-lived agent resumes.
     pub session: Option<String>,
+    /// The workspace that the earlier legs of a job have left.
+    pub workspace: Option<WorkspaceNeed>,
     /// How to run it isolated from the site's other agents, if so.
     pub alone: Option<Alone>,
 }
@@ -408,11 +410,11 @@ impl Queue {
         outside.voice.open(adopted.guard.stopper(), (speaks, greeting), last);
     }
 
-    /// Returns how to talk to a job's agent, according to the current script.
+    /// Returns how to talk to the agent of a job that an earlier server left running.
     fn speaks(&self, job: &Job) -> Option<Speaks> {
-        let current = self.current();
-        let kind = current.config.kinds.get(&job.kind)?;
-        let engine = current.engines.find(&kind.engine).ok()?;
+        let generation = self.inner.setup.generations.of_left(&job.id);
+        let kind = generation.config.kind(&job.kind)?;
+        let engine = generation.engines.find(&kind.engine).ok()?;
         engine.speech.as_ref().map(|it| it.speaks)
     }
 

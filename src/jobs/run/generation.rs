@@ -1,8 +1,8 @@
 //! Generations of the script: the current one, and those still used by running jobs.
 //!
-//! **Invariant:** a job keeps the generation under which it was claimed until its end, and its
-//! agent's requests are judged by it. A generation that nobody uses is dropped, with the thread of
-//! its functions.
+//! **Invariant:** a job keeps the generation under which it was claimed until its end, also under
+//! a later server, and its agent's requests are judged by it. A generation that nobody uses is
+//! dropped, with the thread of its functions.
 
 use std::collections::HashMap;
 use std::ops::Deref;
@@ -52,13 +52,15 @@ pub struct Generations(Arc<Shared>);
 struct Shared {
     current: RwLock<Arc<Generation>>,
     pins: Mutex<HashMap<JobId, Weak<Generation>>>,
+    /// Those of jobs that an earlier server left running, until they are settled.
+    left: Mutex<HashMap<JobId, Arc<Generation>>>,
 }
 
 impl Generations {
     /// Returns a handle to a first generation.
     pub fn new(first: Generation) -> Generations {
         let (current, pins) = (RwLock::new(Arc::new(first)), Mutex::default());
-        Generations(Arc::new(Shared { current, pins }))
+        Generations(Arc::new(Shared { current, pins, left: Mutex::default() }))
     }
 
     /// Returns the current generation. Holding it keeps its functions alive.
@@ -73,7 +75,28 @@ impl Generations {
 
     /// Returns the generation of a running job; `None` if it is not running.
     pub fn of(&self, job: &JobId) -> Option<Arc<Generation>> {
-        self.pins().get(job)?.upgrade()
+        let pinned = self.pins().get(job).and_then(Weak::upgrade);
+        pinned.or_else(|| self.left().get(job).cloned())
+    }
+
+    /// Holds the generation under which an earlier server claimed a job that it left running.
+    pub fn hold(&self, job: &JobId, generation: Arc<Generation>) {
+        self.left().insert(job.clone(), generation);
+    }
+
+    /// Returns the generation for a job that an earlier server left running: the one it began with,
+    /// or the current one if that is not held.
+    pub(in crate::jobs) fn of_left(&self, job: &JobId) -> Arc<Generation> {
+        self.of(job).unwrap_or_else(|| self.current())
+    }
+
+    /// Drops what is held for a job that is settled.
+    pub(in crate::jobs) fn release(&self, job: &JobId) {
+        self.left().remove(job);
+    }
+
+    fn left(&self) -> MutexGuard<'_, HashMap<JobId, Arc<Generation>>> {
+        self.0.left.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Pins a generation for a job that runs under it.

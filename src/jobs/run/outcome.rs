@@ -18,7 +18,7 @@ const STDERR_LINES: usize = 5;
 
 /// Lets the script check the result of an agent that ended normally, or exited with an error after
 /// it had produced what its kind promises. The check may reject it; what the kind promises is
-/// required regardless.
+/// required regardless. A job whose kind is unknown is not taken for one that kept its promise.
 pub(in crate::jobs) async fn verify(
     inner: &Inner,
     generation: &Arc<Generation>,
@@ -26,6 +26,15 @@ pub(in crate::jobs) async fn verify(
     outcome: &mut Outcome,
 ) {
     let kind = generation.config.kind_of_job(&job.kind);
+    if kind.is_none() && outcome.ended == Ended::Well && job.pool == Pool::Work {
+        // Of a job of an earlier server whose script cannot be loaded any more.
+        outcome.ended = Ended::Not(Status::Failed, Reason::VerifyUnasked);
+        outcome.error_tail = format!(
+            "\"{}\" is not in the script any more, so nothing says what its jobs must produce",
+            job.kind
+        );
+        return;
+    }
     let has_check = kind.is_some_and(|it| it.verify.is_some());
     let is_asked = match outcome.ended {
         Ended::Well => true,

@@ -166,9 +166,9 @@ async fn end_one_unknown(inner: &Inner, id: &JobId) -> Result<bool> {
 /// Takes over the guard of an agent that goes on without a server, which has this long to answer.
 pub(super) async fn take_over(inner: &Inner, job: &Job, wait: Duration) -> Taken {
     let Some(guard) = job.guard.as_ref() else { return Taken::Gone };
-    let current = inner.setup.generations.current();
-    let kind = current.config.kinds.get(&job.kind);
-    let engine = kind.and_then(|it| current.engines.find(&it.engine).ok());
+    let generation = inner.setup.generations.of_left(&job.id);
+    let kind = generation.config.kind(&job.kind);
+    let engine = kind.and_then(|it| generation.engines.find(&it.engine).ok());
     // Without a declaration what an agent that lives on says could not be interpreted.
     if job.pool == Pool::Live && engine.and_then(|it| it.speech.as_ref()).is_none() {
         return Taken::Gone;
@@ -362,7 +362,7 @@ async fn settle_with_locks(
     if !fault::is_off("recovery_lock") && !fault::is_off("end_first") {
         end_left_behind(inner, job).await?;
     }
-    let generation = inner.setup.generations.current();
+    let generation = inner.setup.generations.of_left(&job.id);
     let mut outcome = outcome_left(inner, &generation, job).await;
     instance_reply::look_at_end((inner, &generation), job, &mut outcome).await;
     if job.owner.is_none() && !fault::is_off("watch") {

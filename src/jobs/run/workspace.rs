@@ -152,22 +152,29 @@ pub fn is_folder(path: &Utf8Path) -> bool {
 
 impl Plan {
     /// Returns what runs around the agent; `None` for a job without hooks and workspace. `given`
-    /// are the variables of the message.
+    /// are the variables of the message. A later leg goes on in the workspace that the ones before
+    /// it have `left`, or in none, whatever the script says now.
     ///
     /// # Errors
     /// `invalid` with code `bad_hook` if a program or the folder is not usable.
     pub(in crate::jobs) fn of(
         ground: &Ground,
         job: &Job,
-        kind: &Kind,
+        (kind, left): (&Kind, Option<WorkspaceNeed>),
         given: &[(String, String)],
     ) -> Result<Option<Plan>> {
         let hooks = &kind.hooks;
+        let base = hooks.cwd_base.clone().unwrap_or_else(|| ground.folder.clone());
+        if job.resumes.is_some() && !fault::is_off("leg_workspace") {
+            return Ok(left.map(|need| {
+                let env = for_agent(&variables((hooks, &base), (&need.root, &need.path), given));
+                Plan { need, prepare: None, env, base }
+            }));
+        }
         if !hooks.needs_workspace() {
             return Ok(None);
         }
         let is_worktree = hooks.workspace == WorkspaceMode::Worktree;
-        let base = hooks.cwd_base.clone().unwrap_or_else(|| ground.folder.clone());
         let root = job.root();
         let path = match (worktree_path(hooks, &ground.data, root), &hooks.cwd_template) {
             (Some(path), _) => path,
@@ -178,21 +185,7 @@ impl Plan {
             },
         };
         let repo = hooks.repo.clone().unwrap_or_else(|| ground.folder.clone());
-        let own = [
-            ("WORKTREE_PATH", path.as_str()),
-            ("CWD_BASE", base.as_str()),
-            ("REPO_ROOT", hooks.repo.as_ref().map_or(base.as_str(), |it| it.as_str())),
-            ("INSTANCE_ID", root.as_str()),
-        ];
-        let value = |name: &str| {
-            let ours = own.iter().find(|it| it.0 == name).map(|it| it.1.to_owned());
-            let is_off = fault::is_off("hook_env");
-            let given = if is_off { [].as_slice() } else { given };
-            let told = || given.iter().find(|it| it.0 == name).map(|it| it.1.clone());
-            ours.or_else(told).unwrap_or_default()
-        };
-        let all: Vec<(String, String)> =
-            NAMES.iter().map(|name| ((*name).to_owned(), value(name))).collect();
+        let all = variables((hooks, &base), (root, &path), given);
         // The script's hooks run in the script's folder; in our worktree once it exists.
         let cwd = if is_worktree { path.clone() } else { base.clone() };
         let run = |argv: &[String], env: Vec<(String, String)>| -> Result<HookRun> {
@@ -204,14 +197,7 @@ impl Plan {
                 timeout_ms: u64::try_from(hooks.timeout.as_millis()).unwrap_or(u64::MAX),
             })
         };
-        let without = |is_there: bool| -> Vec<(String, String)> {
-            let blank = |(name, value): &(String, String)| match name == CONTENT {
-                true => is_there.then(|| (name.clone(), String::new())),
-                false => Some((name.clone(), value.clone())),
-            };
-            all.iter().filter_map(blank).collect()
-        };
-        let cleanup = hooks.cleanup.as_deref().map(|it| run(it, without(true))).transpose()?;
+        let cleanup = hooks.cleanup.as_deref().map(|it| run(it, for_cleanup(&all))).transpose()?;
         let prepare = hooks.prepare.as_deref().map(|it| run(it, all.clone())).transpose()?;
         let repo = is_worktree.then_some(repo);
         let skill = kind.skill.as_ref().map_or_else(Vec::new, |skill| {
@@ -219,8 +205,44 @@ impl Plan {
             [skill.path.clone()].into_iter().chain(SKILL_FOLDERS.map(link)).collect()
         });
         let need = WorkspaceNeed { root: root.clone(), path, repo, cleanup, skill };
-        Ok(Some(Plan { need, prepare, env: without(false), base }))
+        Ok(Some(Plan { need, prepare, env: for_agent(&all), base }))
     }
+}
+
+/// Returns the environment of a hook. `given` are the variables of the message.
+fn variables(
+    (hooks, base): (&Hooks, &Utf8Path),
+    (root, path): (&JobId, &Utf8Path),
+    given: &[(String, String)],
+) -> Vec<(String, String)> {
+    let own = [
+        ("WORKTREE_PATH", path.as_str()),
+        ("CWD_BASE", base.as_str()),
+        ("REPO_ROOT", hooks.repo.as_ref().map_or(base.as_str(), |it| it.as_str())),
+        ("INSTANCE_ID", root.as_str()),
+    ];
+    let value = |name: &str| {
+        let ours = own.iter().find(|it| it.0 == name).map(|it| it.1.to_owned());
+        let is_off = fault::is_off("hook_env");
+        let given = if is_off { [].as_slice() } else { given };
+        let told = || given.iter().find(|it| it.0 == name).map(|it| it.1.clone());
+        ours.or_else(told).unwrap_or_default()
+    };
+    NAMES.iter().map(|name| ((*name).to_owned(), value(name))).collect()
+}
+
+/// Returns the variables without the message, which the agent has in its prompt.
+fn for_agent(all: &[(String, String)]) -> Vec<(String, String)> {
+    all.iter().filter(|it| it.0 != CONTENT).cloned().collect()
+}
+
+/// Returns the variables with an empty message: they are stored.
+fn for_cleanup(all: &[(String, String)]) -> Vec<(String, String)> {
+    let blank = |(name, value): &(String, String)| match name == CONTENT {
+        true => (name.clone(), String::new()),
+        false => (name.clone(), value.clone()),
+    };
+    all.iter().map(blank).collect()
 }
 
 fn rendered(template: &str, job: &Job, base: &Utf8Path) -> Result<Utf8PathBuf> {

@@ -57,8 +57,9 @@ impl Bench {
             prepare: Arc::new(|_, _| {
                 Box::pin(async {
                     let (inputs, prompt, grants) = Default::default();
-                    let (env, files, session, alone) = (Vec::new(), None, None, None);
-                    Ok(Prepared { inputs, prompt, grants, env, files, session, alone })
+                    let (env, files, session) = (Vec::new(), None, None);
+                    let (alone, workspace) = (None, None);
+                    Ok(Prepared { inputs, prompt, grants, env, files, session, alone, workspace })
                 })
             }),
             verify: Arc::new(|_, _| Box::pin(async { None })),

@@ -38,9 +38,10 @@ impl Config {
         self.kinds.get(name).or_else(renamed)
     }
 
-    /// Returns the kind of a running job: one of the script, or one of the assistant.
+    /// Returns the kind of a running job: one of the script, also by its previous name, or one of
+    /// the assistant.
     pub fn kind_of_job(&self, name: &str) -> Option<&Kind> {
-        self.kinds.get(name).or_else(|| self.private.get(name))
+        self.kind(name).or_else(|| self.private.get(name))
     }
 
     /// Returns every kind that jobs may have, including those of the assistant.

@@ -16,6 +16,7 @@ pub(in crate::script) mod gateway;
 pub(in crate::script) mod hook;
 pub(in crate::script) mod inbox;
 pub(in crate::script) mod input;
+pub(in crate::script) mod kept;
 pub(in crate::script) mod kind;
 pub(in crate::script) mod kinds;
 pub(in crate::script) mod linkedin;

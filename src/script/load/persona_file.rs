@@ -118,6 +118,9 @@ fn files(plan: &Plan) -> BTreeSet<Utf8PathBuf> {
             && name.ends_with(".md")
             && !name.starts_with('.')
     };
+    if let Origin::Stored(stored) = &plan.origin {
+        return stored.keys().filter(|path| is_meant(path)).cloned().collect();
+    }
     let entries = plan.folder.join(FOLDER).read_dir_utf8();
     let entries = entries.into_iter().flatten().flatten().take(4 * PERSONAS_MAX);
     let on_disk = entries.map(|it| Utf8Path::new(FOLDER).join(it.file_name()));

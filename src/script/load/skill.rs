@@ -7,6 +7,7 @@ use crate::base::split_front_matter;
 use crate::script::config::Skill;
 use crate::script::load::kind::KindBuilder;
 use crate::script::source::diagnostic::nearest;
+use crate::script::vm::require::Origin;
 
 /// Most folders searched for a similar name.
 const SKILLS_MAX: usize = 500;
@@ -24,6 +25,10 @@ impl KindBuilder<'_> {
             return None;
         };
         let skill = Skill { path: path.to_owned(), name: name.to_owned() };
+        if matches!(self.beside.origin, Origin::Stored(_)) {
+            // Judged when that generation was loaded first; its text is no part of it.
+            return Some(skill);
+        }
         // Rebuilt, since `a//b` and `a/./b` would not compare with the name of the open file.
         let file = path.components().collect::<Utf8PathBuf>().join("SKILL.md");
         let text = match self.beside.origin.read_at_most(self.beside.folder, &file, SKILL_BYTES_MAX)

@@ -93,13 +93,19 @@ fn differences(desk: &Desk, difference: Option<&Difference>) -> Result<()> {
             (change.what.starts_with("agent "), change.what.starts_with("inbox "));
         let noun = if is_agent { "message" } else { "job" };
         let until = if is_agent || is_inbox { " until it returns" } else { "" };
-        let waiting = match change.waiting {
-            Some(1) => format!(": 1 {noun} is waiting{until}"),
-            Some(count) if count > 0 => format!(": {count} {noun}s are waiting{until}"),
-            _ => String::new(),
+        let parked = change.parked.unwrap_or(0);
+        let waiting = change.waiting.unwrap_or(0) - parked;
+        let count = |count: i64, doing: &str| match count {
+            0 => None,
+            1 => Some(format!("1 {noun} is {doing}{until}")),
+            count => Some(format!("{count} {noun}s are {doing}{until}")),
         };
+        let parts = [count(waiting, "waiting"), count(parked, "parked")];
+        let waiting: Vec<String> = parts.into_iter().flatten().collect();
         let style = if waiting.is_empty() { Style::Dim } else { Style::Red };
-        let said = format!("{:<8} {}{waiting}", change.how, change.what);
+        let colon = if waiting.is_empty() { "" } else { ": " };
+        let waiting = waiting.join(", ");
+        let said = format!("{:<8} {}{colon}{waiting}", change.how, change.what);
         desk.screen.put(&desk.screen.paint(style, &escape::line(&said)))?;
         for run in &change.runs {
             commands(desk, &run.when, &run.command)?;

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use crate::flows::automation::reload::waiting::Count;
 use crate::script::Config;
 
 /// The difference between the active generation and another one.
@@ -32,6 +33,9 @@ pub struct Change {
     /// They wait until it is back.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub waiting: Option<i64>,
+    /// How many of them are parked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parked: Option<i64>,
     /// Commands of an added or changed kind or inbox, besides its engine.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub runs: Vec<Run>,
@@ -81,13 +85,18 @@ impl Difference {
     }
 
     /// Counts the waiting jobs of removed kinds and the messages of removed agents.
-    pub fn note_waiting(&mut self, old: &Config, new: &Config, queued: &[(String, i64)]) {
+    pub(super) fn note_waiting(
+        &mut self,
+        old: &Config,
+        new: &Config,
+        queued: &BTreeMap<String, Count>,
+    ) {
         for kind in old.kinds.values().filter(|it| !new.kinds.contains_key(&it.name)) {
-            let name = &kind.name;
-            let waiting = queued.iter().find(|(kind, _)| kind == name).map_or(0, |it| it.1);
+            let count = queued.get(&kind.name).copied().unwrap_or_default();
             let title = kind.title();
             if let Some(change) = self.changes.iter_mut().find(|it| it.what == title) {
-                change.waiting = Some(waiting);
+                change.waiting = Some(count.all);
+                change.parked = Some(count.parked).filter(|it| *it > 0);
             }
         }
     }
@@ -120,7 +129,7 @@ impl Difference {
 }
 
 fn change(what: &str, how: &'static str) -> Change {
-    Change { what: what.to_owned(), how: how.into(), waiting: None, runs: Vec::new() }
+    Change { what: what.to_owned(), how: how.into(), waiting: None, parked: None, runs: Vec::new() }
 }
 
 /// Returns every declaration as plain data, without its position in the text.

@@ -9,6 +9,7 @@ use tracing::info;
 
 use crate::base::{Actor, Error, JobId, Result};
 use crate::flows::Site;
+use crate::flows::approvals::resume;
 use crate::flows::jobs::cancel::cancel_waiting;
 use crate::flows::requests::inputs;
 use crate::jobs;
@@ -19,6 +20,18 @@ use crate::script::{Config, Diagnostic, Kind};
 const BATCH: usize = 100;
 /// The code of the error about them.
 pub(super) const CODE: &str = "waiting-jobs";
+
+/// What jobs wait for that a script would lose.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Wait {
+    /// Their first start.
+    #[default]
+    Turn,
+    /// A decision.
+    Parked,
+    /// Their start with a decision that was made.
+    Decided,
+}
 
 /// The waiting jobs of one kind that a script would lose.
 #[derive(Clone, Debug, Deserialize, Serialize)]
@@ -31,11 +44,28 @@ pub struct Lost {
     /// The reason.
     pub why: String,
     #[serde(skip)]
+    wait: Wait,
+    #[serde(skip)]
     ids: Vec<JobId>,
 }
 
+impl Lost {
+    fn new(kind: String, wait: Wait, why: String, ids: Vec<JobId>) -> Lost {
+        Lost { kind, jobs: ids.len(), why, wait, ids }
+    }
+
+    /// Returns whether it is about these jobs, for that reason.
+    fn is_like(&self, kind: &str, wait: Wait, why: &str) -> bool {
+        (self.kind.as_str(), self.wait, self.why.as_str()) == (kind, wait, why)
+    }
+}
+
+/// Why jobs whose kind is gone would be lost.
+const NO_KIND: &str = "the new script has no such kind";
+
 /// Returns the jobs that wait under one script and could not run under another one: their kind is
-/// gone, or no longer accepts their inputs. Jobs of an inbox wait until it is back.
+/// gone, or no longer accepts their inputs, or could not go on with a decision. Jobs of an inbox
+/// wait until it is back.
 ///
 /// # Errors
 /// As any read.
@@ -43,7 +73,7 @@ pub(super) fn lost(c: &Connection, old: &Config, new: &Config) -> Result<Vec<Los
     let mut all = Vec::new();
     for (name, _) in jobs::queue_counts(c, &jobs::Viewer::Site)?.queued {
         let (before, after) = (old.kind(&name), new.kind(&name));
-        let (mut ids, mut why) = (Vec::new(), "the new script has no such kind".to_owned());
+        let (mut ids, mut why) = (Vec::new(), NO_KIND.to_owned());
         match (before, after) {
             // Their kind was missing before.
             (None, None) => {}
@@ -69,10 +99,51 @@ pub(super) fn lost(c: &Connection, old: &Config, new: &Config) -> Result<Vec<Los
             })?,
         }
         if !ids.is_empty() {
-            all.push(Lost { kind: name, jobs: ids.len(), why, ids });
+            all.push(Lost::new(name, Wait::Turn, why, ids));
         }
     }
+    add_parked(c, old, new, &mut all)?;
+    add_decided(c, old, new, &mut all)?;
     Ok(all)
+}
+
+/// Adds the parked jobs whose kind would be gone: nobody could decide what they ask.
+fn add_parked(c: &Connection, old: &Config, new: &Config, all: &mut Vec<Lost>) -> Result<()> {
+    for (id, _) in jobs::queued(c)?.into_iter().filter(|(_, is_parked)| *is_parked) {
+        let kind = jobs::find_brief(c, &jobs::Viewer::Program, &id)?.kind;
+        let had = old.kind(&kind).is_some_and(|it| it.inbox.is_none());
+        if had && new.kind(&kind).is_none() {
+            add(all, (kind, Wait::Parked), NO_KIND.to_owned(), id);
+        }
+    }
+    Ok(())
+}
+
+/// Adds the jobs that wait for their start with a decision, and could not go on with it: it would
+/// be used up.
+fn add_decided(c: &Connection, old: &Config, new: &Config, all: &mut Vec<Lost>) -> Result<()> {
+    for (id, before) in jobs::legs_waiting(c)? {
+        let mut leg = jobs::find_brief(c, &jobs::Viewer::Program, &id)?;
+        leg.engine = jobs::find_brief(c, &jobs::Viewer::Program, &before)?.engine;
+        // One whose kind is gone waits, or is lost already.
+        if new.kind(&leg.kind).is_none() || resume::obstacle(old, &leg).is_some() {
+            continue;
+        }
+        if let Some(why) = resume::obstacle(new, &leg) {
+            add(all, (leg.kind, Wait::Decided), why, id);
+        }
+    }
+    Ok(())
+}
+
+fn add(all: &mut Vec<Lost>, (kind, wait): (String, Wait), why: String, id: JobId) {
+    match all.iter_mut().find(|it| it.is_like(&kind, wait, &why)) {
+        Some(lost) => {
+            lost.ids.push(id);
+            lost.jobs = lost.ids.len();
+        }
+        None => all.push(Lost::new(kind, wait, why, vec![id])),
+    }
 }
 
 fn takes_the_same(before: &Kind, after: &Kind) -> bool {
@@ -93,22 +164,34 @@ fn refusal(c: &Connection, inbox: &Kind, job: &JobId) -> Result<Option<String>> 
     Ok(refused.map(|it| it.message().to_owned()))
 }
 
+/// How many jobs of a kind wait, or messages of an agent.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Count {
+    /// All of them.
+    pub(super) all: i64,
+    /// Those that are parked.
+    pub(super) parked: i64,
+}
+
 /// Returns the number of queued and parked jobs of each kind, and of messages of each agent.
 ///
 /// # Errors
 /// As any read.
-pub(super) fn counts(c: &Connection, config: &Config) -> Result<Vec<(String, i64)>> {
-    let mut queued: BTreeMap<String, i64> =
-        jobs::queue_counts(c, &jobs::Viewer::Site)?.queued.into_iter().collect();
+pub(super) fn counts(c: &Connection, config: &Config) -> Result<BTreeMap<String, Count>> {
+    let mut counts: BTreeMap<String, Count> = BTreeMap::new();
+    for (kind, all) in jobs::queue_counts(c, &jobs::Viewer::Site)?.queued {
+        counts.insert(kind, Count { all, parked: 0 });
+    }
     for (id, _) in jobs::queued(c)?.into_iter().filter(|(_, is_parked)| *is_parked) {
         let job = jobs::find_brief(c, &jobs::Viewer::Program, &id)?;
-        *queued.entry(job.kind).or_default() += 1;
+        let count = counts.entry(job.kind).or_default();
+        *count = Count { all: count.all + 1, parked: count.parked + 1 };
     }
-    let mut counts: Vec<(String, i64)> = queued.into_iter().collect();
-    counts.retain(|(kind, _)| config.kind(kind).is_none_or(|it| it.agent.is_none()));
+    counts.retain(|kind, _| config.kind(kind).is_none_or(|it| it.agent.is_none()));
     for (kind, agent) in config.kinds.values().filter_map(|it| Some((it, it.agent.as_ref()?))) {
         let (waiting, _) = mail::count_for_agent(c, &agent.name)?;
-        counts.push((kind.name.clone(), i64::try_from(waiting).unwrap_or(i64::MAX)));
+        let all = i64::try_from(waiting).unwrap_or(i64::MAX);
+        counts.insert(kind.name.clone(), Count { all, parked: 0 });
     }
     Ok(counts)
 }
@@ -116,23 +199,42 @@ pub(super) fn counts(c: &Connection, config: &Config) -> Result<Vec<(String, i64
 /// Describes them in one line.
 pub(super) fn summary(lost: &[Lost]) -> String {
     let jobs: usize = lost.iter().map(|it| it.jobs).sum();
-    let kinds: Vec<String> = lost.iter().map(|it| format!("\"{}\"", it.kind)).collect();
-    let (verb, s) = if jobs == 1 { ("waits", "") } else { ("wait", "s") };
-    format!("{jobs} job{s} of kind {} {verb} and would be lost", kinds.join(", "))
+    let mut kinds: Vec<String> = lost.iter().map(|it| format!("\"{}\"", it.kind)).collect();
+    kinds.dedup();
+    let how = match lost.iter().all(|it| it.wait == Wait::Parked) {
+        true => doing(jobs, Wait::Parked),
+        false => doing(jobs, Wait::Turn),
+    };
+    let s = if jobs == 1 { "" } else { "s" };
+    format!("{jobs} job{s} of kind {} {how} and would be lost", kinds.join(", "))
+}
+
+fn doing(jobs: usize, wait: Wait) -> &'static str {
+    match (wait, jobs) {
+        (Wait::Turn, 1) => "waits",
+        (Wait::Turn, _) => "wait",
+        (Wait::Parked, 1) => "is parked",
+        (Wait::Parked, _) => "are parked",
+        (Wait::Decided, 1) => "waits with its decision",
+        (Wait::Decided, _) => "wait with their decisions",
+    }
 }
 
 /// Returns the error, with what to type.
 pub(super) fn errors(lost: &[Lost], new: &Config) -> Vec<Diagnostic> {
     let error = |it: &Lost| {
-        let Lost { kind, jobs, why, .. } = it;
-        let (verb, s) = if *jobs == 1 { ("waits", "") } else { ("wait", "s") };
-        let message = format!("{jobs} job{s} of kind \"{kind}\" {verb}: {why}");
-        let mend = match new.kind(kind) {
-            None => format!("write was = \"{kind}\" in the kind that takes its place"),
-            Some(after) if after.inbox.is_some() => {
+        let Lost { kind, jobs, why, wait, .. } = it;
+        let s = if *jobs == 1 { "" } else { "s" };
+        let message = format!("{jobs} job{s} of kind \"{kind}\" {}: {why}", doing(*jobs, *wait));
+        let mend = match (new.kind(kind), wait) {
+            (None, _) => format!("write was = \"{kind}\" in the kind that takes its place"),
+            (Some(_), Wait::Decided) => {
+                "keep the engine and its `resume` until these jobs have ended".to_owned()
+            }
+            (Some(after), _) if after.inbox.is_some() => {
                 "keep the schema until these messages are answered".to_owned()
             }
-            Some(_) => "keep the inputs until these jobs have ended".to_owned(),
+            (Some(_), _) => "keep the inputs until these jobs have ended".to_owned(),
         };
         let note = format!("{mend}; or type wiki-browser reload --drop, which cancels them");
         Diagnostic::error(CODE, message).note(note)

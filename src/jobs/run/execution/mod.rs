@@ -29,7 +29,7 @@ use crate::jobs::run::outcome::{self, outcome_of};
 use crate::jobs::run::settle::{self, Ended, Outcome};
 use crate::jobs::run::task::RunTask;
 use crate::jobs::run::watch::{Beginning, Watched};
-use crate::jobs::run::workspace::{self, BAD_HOOK, Plan};
+use crate::jobs::run::workspace::{self, BAD_HOOK, Plan, WorkspaceNeed};
 use crate::jobs::run::{launch, recovery, unkept_files};
 use crate::jobs::speak::Noted;
 use crate::jobs::telemetry::Telemetry;
@@ -171,20 +171,19 @@ pub(super) async fn prepare(
         None => session::of((inner, generation), job, kind, prepared.session).await?,
     };
     let made = (prepared.prompt, token, prepared.env, session);
-    ready((inner, generation), job, (kind, prepared.alone.as_ref()), made).map_err(|cause| {
-        match cause.code_str() {
-            KIND_CHANGED => failed(Reason::KindChanged, cause.message().to_owned()),
-            SECRET_MISSING => failed(Reason::SpawnFailed, cause.chain()),
-            BAD_HOOK => failed(Reason::PrepareFailed, cause.chain()),
-            _ => failed(Reason::PromptFailed, cause.message().to_owned()),
-        }
+    let how = (kind, prepared.alone.as_ref(), prepared.workspace);
+    ready((inner, generation), job, how, made).map_err(|cause| match cause.code_str() {
+        KIND_CHANGED => failed(Reason::KindChanged, cause.message().to_owned()),
+        SECRET_MISSING => failed(Reason::SpawnFailed, cause.chain()),
+        BAD_HOOK => failed(Reason::PrepareFailed, cause.chain()),
+        _ => failed(Reason::PromptFailed, cause.message().to_owned()),
     })
 }
 
 fn ready(
     (inner, generation): (&Inner, &Generation),
     job: &Job,
-    (kind, alone): (&Kind, Option<&Alone>),
+    (kind, alone, left): (&Kind, Option<&Alone>, Option<WorkspaceNeed>),
     (prompt, token, env, session): (String, String, Vec<(String, String)>, Option<Session>),
 ) -> Result<Ready> {
     let mut engine = generation.engines.find(&kind.engine)?.clone();
@@ -206,7 +205,7 @@ fn ready(
         engine.argv.extend(launch::system_arguments(&inner.ground, &job.id, speech));
     }
     let going_on = session.filter(|it| it.is_resumed).map(|it| it.name);
-    let plan = Plan::of(&inner.ground, job, kind, &env)?;
+    let plan = Plan::of(&inner.ground, job, (kind, left), &env)?;
     let started = match &kind.hooks.start {
         Some(start) => {
             let argv = workspace::resolved(&inner.ground, start)?;
@@ -358,8 +357,8 @@ pub(super) async fn go_on(
     outside: Running,
     stop: CancellationToken,
 ) -> JobId {
-    let current = inner.setup.generations.current();
-    let generation = inner.setup.generations.pin(&job.id, current);
+    let began = inner.setup.generations.of_left(&job.id);
+    let generation = inner.setup.generations.pin(&job.id, began);
     info!(job_id = %job.id, "job {} is taken over", job.id);
     let id = job.id.clone();
     let telemetry = match recovery::telemetry_again(&inner, &generation, &job, None).await {
@@ -474,7 +473,7 @@ pub(super) async fn settle_once(
     let hooks = inner.setup.hooks.clone();
     let lanes = inner.setup.generations.current().capacities().clone();
     let settle = move |tx: &Tx<'_>| settle::settle(tx, &id, &outcome, produces, &hooks, &lanes);
-    inner.setup.store.write(settle).await
+    inner.setup.store.write(settle).await.inspect(|it| inner.setup.generations.release(&it.id))
 }
 
 pub(super) fn log_end(job: &Job) {

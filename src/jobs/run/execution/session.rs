@@ -1,12 +1,15 @@
 //! The session of a job's engine: begun under a name that is on record, or gone on with.
 
-use crate::base::JobId;
+use rusqlite::Connection;
+
+use crate::base::{JobId, fault};
 use crate::jobs::queue::parking::{self, Session};
+use crate::jobs::rows::table;
 use crate::jobs::run::dispatch::Inner;
 use crate::jobs::run::execution::failed;
 use crate::jobs::run::settle::{Ended, Outcome};
 use crate::jobs::speak::NO_SESSION;
-use crate::jobs::{Generation, Job, Reason};
+use crate::jobs::{Generation, Job, Reason, Viewer};
 use crate::script::Kind;
 use crate::store::Tx;
 
@@ -25,7 +28,15 @@ pub(super) async fn of(
         keep_session(inner, job, &earlier).await?;
         return Ok(Some(going_on(&earlier)));
     }
-    if job.resumes.is_some() {
+    if let Some(before) = &job.resumes {
+        let look = |c: &Connection| Ok(table::find_slim(c, &Viewer::Program, before)?.engine);
+        let began = inner.setup.store.look(look);
+        let began = began.map_err(|cause| failed(Reason::Internal, cause.chain()))?;
+        if let Some(other) = began.filter(|it| *it != kind.engine && !fault::is_off("same_engine"))
+        {
+            let tail = format!("its session belongs to engine \"{other}\"");
+            return Err(failed(Reason::SessionLost, tail));
+        }
         return match &job.session_ref {
             Some(session) if can_resume => Ok(Some(going_on(session))),
             _ => {

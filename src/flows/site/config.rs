@@ -6,21 +6,26 @@ use crate::api::config::{
     ConfigView, EngineName, HandlerView, IdentityView, InputView, KindView, LimitsView,
     ScheduleBrief, SiteView, WebhookView,
 };
-use crate::base::Millis;
 use crate::base::limit::format_duration;
+use crate::base::{Millis, Result};
 use crate::flows::Site;
 use crate::flows::automation::reload;
 use crate::script::{Config, Handler, Input, Kind, Lane, Schedule, Webhook};
 
 /// Returns the active configuration (docs/http.md, `GET /api/config`). `address` is the real
 /// address; `listen` in the script may have port 0.
-pub fn show(site: &Site, address: Option<String>) -> ConfigView {
+///
+/// # Errors
+/// As any read.
+pub async fn show(site: &Site, address: Option<String>) -> Result<ConfigView> {
     let config = &site.config;
+    let active = Arc::clone(config);
+    let stranded = site.store.read(move |c| reload::stranded(c, &active)).await?;
     let engine = |it: &crate::script::Engine| EngineName {
         name: it.name.clone(),
         kind: it.body.word().to_owned(),
     };
-    ConfigView {
+    Ok(ConfigView {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         digest: config.digest.clone(),
         site: SiteView {
@@ -40,13 +45,13 @@ pub fn show(site: &Site, address: Option<String>) -> ConfigView {
         channel_types: config.channels.types.keys().cloned().collect(),
         engines: config.engines.values().map(engine).collect(),
         kinds: config.kinds.values().map(kind).collect(),
-        warnings: site.warnings.iter().cloned().chain(refused(site)).collect(),
+        warnings: site.warnings.iter().cloned().chain(refused(site)).chain(stranded).collect(),
         script_stuck: site.vm().stuck(),
         script: reload::facts(site),
         schedules: config.schedules.values().map(schedule).collect(),
         handlers: handlers(config),
         webhooks: config.webhooks.values().map(webhook).collect(),
-    }
+    })
 }
 
 /// Returns a warning for each handler whose jobs are refused.

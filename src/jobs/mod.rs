@@ -32,6 +32,7 @@ pub use queue::script_jobs::{Shares, Tally};
 pub use queue::steering_hold::{
     STEERING_BELL, Steering, UNSEEN, hold_steering, holding, release_steering, steering,
 };
+pub use queue::unfit::{Unfit, mark_unfit, unfit, unmark_unfit};
 pub use queue::waiting::Outlook;
 pub use rows::before::{before_of, keep_before};
 pub use rows::board::retries;
@@ -113,6 +114,7 @@ pub fn statements() -> Vec<(&'static str, &'static str)> {
         queue::engine_hold::STATEMENTS,
         queue::steering_hold::STATEMENTS,
         queue::waiting::STATEMENTS,
+        queue::unfit::STATEMENTS,
         rows::measures::STATEMENTS,
         rows::rename_source::STATEMENTS,
         rows::before::STATEMENTS,

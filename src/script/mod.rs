@@ -159,7 +159,8 @@ fn load_from(
     };
     let mut started = vm::handle::evaluate(plan.clone(), wear.clone()).map_err(failed)?;
     load::persona_file::declare(&plan, &mut started.draft);
-    let (config, leads, findings) = Builder::new(&started.draft, &plan).build();
+    let (config, leads, mut findings) = Builder::new(&started.draft, &plan).build();
+    load::template_note::rewrite(&mut findings);
     let report = Report::new(findings, &started.draft.files);
     if !report.errors.is_empty() {
         return Err(report);

@@ -245,6 +245,11 @@ pub const MIGRATIONS: &[Migration] = &[
         name: "chat_search_gone",
         sql: include_str!("../../migrations/055_chat_search_gone.sql"),
     },
+    Migration {
+        version: 56,
+        name: "unfit_jobs",
+        sql: include_str!("../../migrations/056_unfit_jobs.sql"),
+    },
 ];
 
 /// The first line of a migration that manages its own transaction to rebuild tables: `PRAGMA

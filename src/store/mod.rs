@@ -34,6 +34,7 @@ use crate::base::{Clock, Context, DATABASE_CORRUPT, Error, ErrorKind, Ids, JobId
 pub use commit_count::{Loss, STATEMENTS as COMMIT_COUNT_STATEMENTS, loss};
 pub use events::StoredEvent;
 pub use migrate::{MIGRATIONS, Migration, migrate};
+pub use read::peek;
 pub use stats::WriterStats;
 pub use trouble::Trouble;
 pub use tx::Tx;

@@ -14,7 +14,7 @@ use tokio::sync::Semaphore;
 
 use crate::base::{Context, DATABASE_CORRUPT, Error, ErrorKind, Result, fault};
 use crate::store::trouble;
-use crate::store::{Answer, keep_plans, step, typed};
+use crate::store::{Answer, MIGRATIONS, keep_plans, step, typed};
 
 /// Most concurrent reads.
 const READERS_MAX: usize = 8;
@@ -188,6 +188,18 @@ pub(super) fn refuse_emptied(path: &Utf8Path) -> Result<()> {
     Err(Error::unavailable(format!("{path} is empty, though its log holds {logged} bytes"))
         .code(DATABASE_CORRUPT)
         .hint(trouble::advice(path)))
+}
+
+/// Reads the database of a site without a server and without changing anything; `None` if it has
+/// not been migrated to the newest version.
+///
+/// # Errors
+/// `unavailable` if the file cannot be opened or read.
+pub fn peek<T>(path: &Utf8Path, look: impl FnOnce(&Connection) -> Result<T>) -> Result<Option<T>> {
+    let connection = open(path)?;
+    let version: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    let newest = MIGRATIONS.last().map_or(0, |it| it.version);
+    (version == newest).then(|| look(&connection)).transpose()
 }
 
 pub(super) fn open(path: &Utf8Path) -> Result<Connection> {

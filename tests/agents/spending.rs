@@ -142,7 +142,8 @@ fn whoever_waits_for_an_agent_that_does_not_run_is_told_at_once() {
     bench.edit(|lua| lua[..lua.find("wb.engine \"robbo\"").unwrap()].to_owned());
     bench.write_script();
     let (_, out, _) = bench.cli(&["reload"]);
-    let said = "removed  agent \"robbo\": 2 messages are waiting until it returns";
+    let said = "removed  agent \"robbo\": 2 messages are waiting; dropped at the next start or \
+                within an hour, unless it returns before";
     assert!(out.contains(said), "{out}");
     server.stop();
 }

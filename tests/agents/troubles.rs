@@ -105,7 +105,8 @@ fn send_and_wait_prints_the_answer_or_why_there_is_none() {
     assert_eq!(bench.cli(&["reload"]).0, 0);
     let (code, _, err) = bench.cli(&["mail", "wait", &waits, "--timeout", "1s"]);
     assert_eq!(code, 75, "{err}");
-    let why = "agent:robbo is no longer declared; the message waits until it is declared again";
+    let why = "agent:robbo is no longer declared; the message is dropped at the next start or \
+               within an hour, unless it is declared before";
     assert!(err.contains(why), "{err}");
     let (code, out, err) = send_within("hello", "1s");
     assert_eq!((code, out.as_str()), (5, ""), "{err}");

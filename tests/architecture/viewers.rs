@@ -87,6 +87,11 @@ const UNFENCED: &[(&str, &[&str])] = &[
             "renamed::rename",
             "renamed::move_running",
             "bulk::rename",
+            "unfit::all",
+            "unfit::mark",
+            "unfit::unmark",
+            "unfit::lane",
+            "unfit::of",
         ],
     ),
     (

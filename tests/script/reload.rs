@@ -274,6 +274,66 @@ fn at_a_start_jobs_wait_for_a_kind_that_is_gone() {
     server.stop();
 }
 
+/// Makes the kind of the waiting jobs take another input than theirs.
+fn ask_for_text(bench: &Bench) {
+    bench.edit(|lua| {
+        let slow = lua.find("wb.kind \"slow\"").unwrap();
+        format!("{}{}", &lua[..slow], lua[slow..].replace("word", "text"))
+    });
+    bench.write_script();
+}
+
+/// The script that a reload refuses is what the next start reads.
+#[test]
+fn at_a_start_jobs_wait_that_their_kind_no_longer_accepts() {
+    let (bench, mut server) = (Bench::new(), None);
+    let waiting = queue(&bench, &mut server);
+    let good = bench.read("wiki-browser.lua");
+    ask_for_text(&bench);
+    assert_eq!(reload(&bench, false)["ok"], false);
+    server.unwrap().stop();
+    let server = bench.serve();
+    let why = "3 jobs wait because kind \"slow\" no longer accepts what was requested (kind \
+               \"slow\" has no input `word`)";
+    assert!(server.log().contains(why), "{}", server.log());
+    assert!(bench.cli(&["status"]).1.contains(why));
+    let doctor = bench.cli(&["doctor"]).1;
+    assert!(doctor.contains("3 jobs wait because kind \"slow\""), "{doctor}");
+    let after = bench.ended(&bench.job("slow", json!({"text": "w"})));
+    assert_eq!(after["status"], "succeeded", "others do not wait behind them");
+    for job in &waiting {
+        let job = bench.show(job);
+        let code = &job["waiting"]["code"];
+        assert_eq!((&job["status"], code), (&json!("queued"), &json!("kind_changed")), "{job:#}");
+    }
+    // They waited before: a reload goes well, unless it has as little place for others.
+    assert_eq!(reload(&bench, false)["ok"], true);
+    bench.cli(&["job", "cancel", &waiting[0]]);
+    assert_eq!(bench.show(&waiting[0])["status"], "cancelled");
+    bench.write("wiki-browser.lua", &good);
+    assert_eq!(reload(&bench, false)["ok"], true);
+    for job in &waiting[1..] {
+        assert_eq!(bench.ended(job)["status"], "succeeded");
+    }
+    server.stop();
+}
+
+#[test]
+fn a_reload_drops_jobs_that_their_kind_has_not_accepted_since_the_start() {
+    let (bench, mut server) = (Bench::new(), None);
+    let waiting = queue(&bench, &mut server);
+    server.unwrap().stop();
+    ask_for_text(&bench);
+    let server = bench.serve();
+    let (code, out, err) = bench.cli(&["reload", "--drop"]);
+    assert_eq!(code, 0, "{out}{err}");
+    for job in &waiting {
+        assert_eq!(bench.show(job)["status"], "cancelled");
+    }
+    assert!(!bench.cli(&["status"]).1.contains("no longer accepts"));
+    server.stop();
+}
+
 #[test]
 fn inputs_that_a_kind_takes_no_more_keep_it_from_being_reloaded() {
     let (bench, mut server) = (Bench::new(), None);

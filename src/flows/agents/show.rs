@@ -98,8 +98,8 @@ pub(in crate::flows) fn why_waiting(
     let name = &agent.name;
     let last = last_start(c, &agent)?;
     if !config.kinds.contains_key(&kind_of_agent(&agent.declared)) {
-        let until = "the message waits until it is declared again";
-        return Ok(Some(format!("agent:{name} is no longer declared; {until}")));
+        let until = "dropped at the next start or within an hour, unless it is declared before";
+        return Ok(Some(format!("agent:{name} is no longer declared; the message is {until}")));
     }
     let start = format!("to start it: `wiki-browser agent start {name}`");
     let capped = || format!("agent:{name} is given nothing more today: a daily cap is used up");

@@ -8,6 +8,7 @@
 
 mod difference;
 pub mod earlier;
+mod unfit;
 mod waiting;
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -31,6 +32,7 @@ use crate::script::{Config, Diagnostic, Loaded, Report, ScriptFile, Severity};
 use crate::store::Tx;
 
 pub use difference::Difference;
+pub use unfit::stranded;
 pub use waiting::Lost;
 
 /// Stores the text of a script, to show later what a job ran under.
@@ -172,7 +174,7 @@ pub(in crate::flows) async fn replace(
     let mut difference = Difference::of(&old.config, &config, needs_restart);
     let (before, after) = (Arc::clone(&old.config), config.clone());
     let look = move |c: &Connection| {
-        let lost = waiting::lost(c, &before, &after)?;
+        let lost = waiting::lost(c, (&before, &after), request.drop)?;
         Ok((waiting::counts(c, &before)?, lost))
     };
     let (queued, lost) = site.store.read(look).await?;
@@ -308,9 +310,11 @@ async fn commit(site: &Site, next: &Generation, by: &Actor, changes: &Difference
         }),
     );
     let (written, ids, actor) = (next.clone(), site.ids.clone(), by.clone());
-    let hears = handlers::is_heard(&site.scripts.current());
+    let old = site.scripts.current();
+    let hears = handlers::is_heard(&old);
     let write = move |tx: &Tx<'_>| {
         follow_names(tx, &written.config)?;
+        unfit::keep(tx, Some(&old.config), &written.config, written.capacities())?;
         jobs::refresh_all(tx, written.capacities())?;
         schedules::keep(tx, &written.config.schedules)?;
         agents::keep(tx, &written.config)?;
@@ -330,8 +334,8 @@ async fn commit(site: &Site, next: &Generation, by: &Actor, changes: &Difference
     Ok(())
 }
 
-/// Renames the kinds of waiting jobs, and returns a warning about those whose kind the script does
-/// not have: at startup nobody can be asked.
+/// Renames the kinds of waiting jobs, and keeps those from starting that the script has no place
+/// for: at startup nobody can be asked. The log names them.
 ///
 /// # Errors
 /// As reading and writing.
@@ -340,21 +344,14 @@ pub async fn begin(site: &Site) -> Result<()> {
         (Arc::clone(&site.config), site.ids.clone(), site.queue.capacities());
     let begin = move |tx: &Tx<'_>| {
         follow_names(tx, &config)?;
+        unfit::keep(tx, None, &config, &lanes)?;
         right::end_runs(tx, &config, &Actor::System, (&ids, &lanes))?;
         agents::keep(tx, &config)
     };
     site.store.write(begin).await?;
-    let queued = site.store.read(|c| jobs::queue_counts(c, &jobs::Viewer::Site)).await?.queued;
-    for (kind, count) in queued.iter().filter(|it| !site.config.kinds.contains_key(&it.0)) {
-        // Names of kinds have no slash.
-        let (what, was) = match kind.contains('/') {
-            true => ("inbox", String::new()),
-            false => ("kind", format!("was = \"{kind}\" in another kind takes them over, ")),
-        };
-        warn!(
-            "{count} jobs of {what} \"{kind}\" wait until the script has that {what} again; \
-             {was}wiki-browser job cancel --kind {kind} cancels them"
-        );
+    let config = Arc::clone(&site.config);
+    for sentence in site.store.read(move |c| unfit::stranded(c, &config)).await? {
+        warn!("{sentence}");
     }
     Ok(())
 }

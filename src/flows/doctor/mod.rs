@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use camino::{Utf8Path, Utf8PathBuf};
 
-use crate::base::{Clock, Finding, Millis, Result};
+use crate::base::{Clock, Finding, Level, Millis, Result};
 use crate::process::{self, Children};
 use crate::script::Loaded;
 
@@ -77,7 +77,11 @@ pub async fn examine(patient: &Patient<'_>, around: &Surroundings) -> Vec<Findin
         }
     };
     let newest = data.map(|it| site::database(it)).unwrap_or_default();
+    let is_read = newest.finding.as_ref().is_some_and(|it| it.level == Level::Ok);
     found.extend(newest.finding);
+    if let (true, Patient::Site(loaded)) = (is_read, patient) {
+        found.extend(site::queue(loaded));
+    }
     let monotonic = i64::try_from(monotonic.elapsed().as_millis()).unwrap_or(i64::MAX);
     let drift = (clock.now().0 - wall.0 - monotonic).abs();
     found.push(judge_clock(clock.now(), newest.event, drift));
@@ -139,7 +143,6 @@ fn judge_clock(now: Millis, newest: Option<Millis>, drift_ms: i64) -> Finding {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::base::Level;
 
     #[test]
     fn a_clock_is_judged_by_what_was_written() {

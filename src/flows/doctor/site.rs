@@ -4,11 +4,12 @@ use camino::{Utf8Path, Utf8PathBuf};
 
 use crate::base::{Clock, DISK_ERROR, Finding, Millis, READ_ONLY, Result};
 use crate::documents::Repo;
+use crate::flows::automation::reload;
 use crate::flows::check::external;
 use crate::flows::site::{backup, servable, server_file};
 use crate::process::{self, Children, FileLock};
 use crate::script::Loaded;
-use crate::store::events;
+use crate::store::{self, events};
 
 /// Files of the data folder with secrets or content.
 const PRIVATE: [&str; 4] = ["operator.token", "wiki.db", "wiki.db-wal", "wiki.db-shm"];
@@ -199,6 +200,30 @@ pub(super) fn database(data: &Utf8Path) -> Newest {
                     .to_owned(),
             };
             Newest { finding: Some(Finding::error(WHAT, cause.chain(), advice)), event: None }
+        }
+    }
+}
+
+/// Reports jobs that wait until the script changes; nothing before the first start.
+pub(super) fn queue(loaded: &Loaded) -> Option<Finding> {
+    const WHAT: &str = "waiting jobs";
+    let config = &loaded.config;
+    let path = config.site.data.join("wiki.db");
+    if !path.exists() {
+        return None;
+    }
+    match store::peek(&path, |c| reload::stranded(c, config)) {
+        // An older database is migrated by the next start, which finds out.
+        Ok(None) => None,
+        Ok(Some(stranded)) => Some(match stranded.first() {
+            None => Finding::ok(WHAT, "the script accepts all of them"),
+            Some(first) => {
+                let says = format!("{first}{}", others(stranded.len()));
+                Finding::warn(WHAT, says, "see each with: wiki-browser job show ID")
+            }
+        }),
+        Err(cause) => {
+            Some(Finding::warn(WHAT, cause.chain(), "repair the database first, as shown above"))
         }
     }
 }

@@ -16,13 +16,15 @@ use crate::script::{Config, Handler, Input, Kind, Lane, Schedule, Webhook};
 /// address; `listen` in the script may have port 0.
 ///
 /// # Errors
-/// As reading what is at `.git`.
+/// As reading what is at `.git`, and as any read.
 pub async fn show(site: &Site, address: Option<String>) -> Result<ConfigView> {
     let replaced = site.repo.replacement().await?;
-    Ok(view(site, address, replaced))
+    let active = Arc::clone(&site.config);
+    let stranded = site.store.read(move |c| reload::stranded(c, &active)).await?;
+    Ok(view(site, address, replaced.into_iter().chain(stranded)))
 }
 
-fn view(site: &Site, address: Option<String>, replaced: Option<String>) -> ConfigView {
+fn view(site: &Site, address: Option<String>, found: impl Iterator<Item = String>) -> ConfigView {
     let config = &site.config;
     let engine = |it: &crate::script::Engine| EngineName {
         name: it.name.clone(),
@@ -48,7 +50,7 @@ fn view(site: &Site, address: Option<String>, replaced: Option<String>) -> Confi
         channel_types: config.channels.types.keys().cloned().collect(),
         engines: config.engines.values().map(engine).collect(),
         kinds: config.kinds.values().map(kind).collect(),
-        warnings: site.warnings.iter().cloned().chain(refused(site)).chain(replaced).collect(),
+        warnings: site.warnings.iter().cloned().chain(refused(site)).chain(found).collect(),
         script_stuck: site.vm().stuck(),
         script: reload::facts(site),
         schedules: config.schedules.values().map(schedule).collect(),

@@ -24,11 +24,12 @@ const READY: &str = "
         ORDER BY priority DESC, seq LIMIT :free)";
 const DUE: &str = "
     SELECT seq, lane_key FROM agent_jobs INDEXED BY jobs_deferred
-    WHERE status = 'queued' AND ready = -1 AND not_before_ms <= :now LIMIT 500";
+    WHERE status = 'queued' AND ready = -1 AND not_before_ms <= :now AND unfit IS NULL
+    LIMIT 500";
 const READY_ONE: &str = "UPDATE agent_jobs SET ready = :ready WHERE seq = :seq AND ready = -1";
 const NEXT_DUE: &str = "
     SELECT MIN(not_before_ms) FROM agent_jobs INDEXED BY jobs_deferred
-    WHERE status = 'queued' AND ready = -1";
+    WHERE status = 'queued' AND ready = -1 AND unfit IS NULL";
 const NEXT_LANE: &str = "
     SELECT MIN(lane_key) FROM agent_jobs INDEXED BY jobs_waiting
     WHERE status = 'queued' AND ready >= 0 AND lane_key > :lane";

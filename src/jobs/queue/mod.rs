@@ -10,4 +10,5 @@ pub(in crate::jobs) mod lane;
 pub(in crate::jobs) mod parking;
 pub(in crate::jobs) mod script_jobs;
 pub(in crate::jobs) mod steering_hold;
+pub(in crate::jobs) mod unfit;
 pub(in crate::jobs) mod waiting;

@@ -14,6 +14,7 @@ use crate::jobs::queue::claim::Caps;
 use crate::jobs::queue::engine_hold::{self, Hold};
 use crate::jobs::queue::lane;
 use crate::jobs::queue::steering_hold::{Steering, steering};
+use crate::jobs::queue::unfit;
 use crate::jobs::rows::pool::{Load, Pool};
 use crate::jobs::{Job, Status, Viewer};
 use crate::script::Config;
@@ -251,6 +252,9 @@ impl Outlook {
                  in the kind that took its place, or wiki-browser job cancel --kind {kind}"
             );
             return Ok(Some(Waiting::new("kind_gone", message)));
+        }
+        if let Some(why) = unfit::of(connection, &job.id)? {
+            return Ok(Some(Waiting::new("kind_changed", unfit::sentence(job, &why))));
         }
         if let Some(at) = job.not_before.filter(|it| *it > self.now) {
             let message = format!("not before {} UTC", at.minute());

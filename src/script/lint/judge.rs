@@ -15,7 +15,7 @@ use crate::script::lint::arguments::{Given, Name, TOPIC_IDS};
 use crate::script::lint::bytecode;
 use crate::script::lint::walk::Walk;
 use crate::script::load::node::Draft;
-use crate::script::load::request::{self, TAKES_MESSAGES};
+use crate::script::load::request;
 use crate::script::load::schedule::Wanted;
 use crate::script::schema::{DECLARATIONS, FUNCTIONS, REQUEST_FIELDS};
 use crate::script::source::diagnostic::{Diagnostic, Findings, Severity, suggestion};
@@ -302,7 +302,7 @@ impl<'k> Judge<'k> {
         };
         if kind.takes_messages() {
             let message = format!("{} can't be started as a job; send it a message", kind.title());
-            let note = TAKES_MESSAGES.to_owned();
+            let note = format!("write {}", request::send_to(kind));
             return vec![Found::warning("takes-messages", (*at, name), message, note)];
         }
         self.inputs(line, request, kind)

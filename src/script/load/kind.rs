@@ -286,7 +286,7 @@ impl<'a> KindBuilder<'a> {
         let spot = self.checked.spot("lane");
         let title = self.title();
         match inputs.iter().find(|input| input.name == name) {
-            Some(input) if !input.required => {
+            Some(input) if !input.required && input.default.is_none() => {
                 let message = format!("the lane of {title} is `{name}`, which is not required");
                 self.error("bad-lane", message, spot, "a job without it would have no lane");
             }
@@ -424,7 +424,7 @@ impl<'a> KindBuilder<'a> {
                         "bad-template",
                         message,
                         &spot,
-                        "write {{name}} without blanks, or {{{{ for {{ itself",
+                        "write {{name}} in small letters, without blanks, or {{{{ for {{ itself",
                     );
                 }
             }

@@ -30,5 +30,6 @@ pub(in crate::script) mod schedule;
 mod server_loss;
 mod site;
 pub(in crate::script) mod skill;
+pub(in crate::script) mod template_note;
 pub(in crate::script) mod webhook;
 pub(in crate::script) mod yaml;

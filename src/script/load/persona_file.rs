@@ -186,7 +186,11 @@ impl Template<'_> {
             Ok(fields) => fields,
             Err((spot, fault)) => {
                 let message = format!("the front matter cannot be read: {fault}");
-                self.error("bad-persona", message, &spot, "write `field: value`");
+                let note = match fault.contains("mapping values are not allowed") {
+                    true => "put the value in quotes: a colon before a space begins a field",
+                    false => "write `field: value`",
+                };
+                self.error("bad-persona", message, &spot, note);
                 return Vec::new();
             }
         };

@@ -12,9 +12,11 @@ use crate::script::load::schedule::{Schedule, Wanted};
 use crate::script::schema::REQUEST_FIELDS;
 use crate::script::source::diagnostic::{Diagnostic, Findings, suggestion};
 
-/// Hint for a request that names an inbox or an agent.
-pub(crate) const TAKES_MESSAGES: &str =
-    "no script can send one: name a wb.kind whose agent does the work, or sends";
+/// Returns the call that starts a job of an inbox or an agent, which no request does.
+pub(crate) fn send_to(kind: &Kind) -> String {
+    let address = kind.address().unwrap_or_default();
+    format!("wb.send {{ to = \"{address}\", payload = … }}")
+}
 
 /// Returns a request as plain data.
 pub(crate) fn fit(label: std::fmt::Arguments<'_>, table: &Table, findings: &mut Findings) -> Given {
@@ -35,6 +37,10 @@ pub(crate) fn fit(label: std::fmt::Arguments<'_>, table: &Table, findings: &mut 
                 let message = format!("`{}` in {label} is {}", name.escape_debug(), other.what());
                 let finding = Diagnostic::error("wrong-type", message).at(&node.spot);
                 findings.add(finding.note(match name.as_str() {
+                    "payload" => {
+                        "only a message has one: write enqueue = function() wb.send { to = \"…\", \
+                         payload = { … } } end"
+                    }
                     "inputs" => "write the inputs beside it: { kind = \"NAME\", INPUT = … }",
                     _ => "it must be a text, a number or a flag",
                 }));
@@ -85,7 +91,7 @@ pub(crate) fn check(
     if kind.takes_messages() {
         let message = format!("{title} names {}, which takes messages", kind.title());
         let finding = Diagnostic::error("broken-rule", message).at(spot("kind"));
-        error(finding, TAKES_MESSAGES);
+        error(finding, &format!("write enqueue = function() {} end", send_to(kind)));
         return;
     }
     for (name, value) in request {

@@ -9,6 +9,8 @@ use crate::script::load::kind::KindBuilder;
 use crate::script::source::diagnostic::nearest;
 use crate::script::vm::require::Origin;
 
+/// The file that makes a folder a skill.
+const FILE: &str = "SKILL.md";
 /// Most folders searched for a similar name.
 const SKILLS_MAX: usize = 500;
 
@@ -30,15 +32,19 @@ impl KindBuilder<'_> {
             return Some(skill);
         }
         // Rebuilt, since `a//b` and `a/./b` would not compare with the name of the open file.
-        let file = path.components().collect::<Utf8PathBuf>().join("SKILL.md");
+        let file = path.components().collect::<Utf8PathBuf>().join(FILE);
         let text = match self.beside.origin.read_at_most(self.beside.folder, &file, SKILL_BYTES_MAX)
         {
             Ok(text) => text,
             Err(cause) => {
                 let message = format!("`skill` of {}: {}", self.title(), cause.message());
-                let note = self.meant_skill(path).unwrap_or_else(|| {
-                    format!("write {file}, which begins with the lines ---, name: {name}, ---")
-                });
+                let note = match path.parent().filter(|it| name == FILE && !it.as_str().is_empty())
+                {
+                    Some(folder) => format!("a skill is named by its folder: write \"{folder}\""),
+                    None => self.meant_skill(path).unwrap_or_else(|| {
+                        format!("write {file}, which begins with the lines ---, name: {name}, ---")
+                    }),
+                };
                 self.error("missing-skill", message, spot, &note);
                 return Some(skill);
             }
@@ -65,7 +71,7 @@ impl KindBuilder<'_> {
         let parent = path.parent()?;
         let entries =
             self.beside.folder.join(parent).read_dir_utf8().ok()?.flatten().take(SKILLS_MAX);
-        let has_skill = |it: &camino::Utf8DirEntry| it.path().join("SKILL.md").is_file();
+        let has_skill = |it: &camino::Utf8DirEntry| it.path().join(FILE).is_file();
         let names: Vec<String> =
             entries.filter(has_skill).map(|it| it.file_name().to_owned()).collect();
         let near = nearest(path.file_name()?, names.iter().map(String::as_str))?;

@@ -100,7 +100,7 @@ impl Front {
             Err(cause) => {
                 let whole = cause.to_string();
                 let text = whole.split(" at line ").next().unwrap_or_default();
-                let line = quote(&whole).or_else(|| cause.location().map(|it| it.line()));
+                let line = beginning(&whole).or_else(|| cause.location().map(|it| it.line()));
                 let line = line.unwrap_or(1);
                 let at = self.again(text).or_else(|| {
                     let mut lines = self.lines(self.from..self.to);
@@ -214,9 +214,13 @@ impl Front {
     }
 }
 
-/// Returns the line of the quote that an error says has no end: it is noticed at the end only.
-fn quote(error: &str) -> Option<usize> {
-    let at = error.split_once("while scanning a quoted scalar at line ")?.1;
+/// Returns the line of a quote without its end, or of a name without its colon: either is noticed
+/// only further down.
+fn beginning(error: &str) -> Option<usize> {
+    let scanned = ["a quoted scalar", "a simple key"];
+    let at = scanned
+        .iter()
+        .find_map(|it| Some(error.split_once(&format!("while scanning {it} at line "))?.1))?;
     at.split(' ').next()?.parse().ok()
 }
 
@@ -338,6 +342,8 @@ mod tests {
             (3, "engine: ln\nabout: x: y\nidle: 5m\n"),
             (3, "engine: ln\nabout: \"x\nidle: 5m\n"),
             (4, "engine: ln\nidle: 5m\n  about: x\n"),
+            (4, "engine: ln\nabout: x\nasks = true\nidle: 5m\n"),
+            (5, "engine: ln\nabout: x\nidle: 5m\nsends = { \"a:*\" }\n"),
         ] {
             let text = format!("---\n{fields}---\nx");
             let source = Arc::new(Source::new(Arc::from(Utf8Path::new("a.md")), &*text));

@@ -214,7 +214,11 @@ fn a_kind_refers_to_what_is_there() {
     check(&kind("lane = \"a\", inputs = { a = wb.input.text() }"), &["6:8 bad-lane"]);
     let optional = "lane = \"a\", inputs = { a = wb.input.line { required = false } }";
     check(&kind(optional), &["6:8 bad-lane"]);
+    let always = "lane = \"a\", inputs = { a = wb.input.line { default = \"x\" } }";
+    Site::with_head(&kind(always)).loaded();
     check(&kind("skill = \"skills/none\""), &["6:9 missing-skill"]);
+    let text = check(&kind("skill = \"skills/x/SKILL.md\""), &["6:9 missing-skill"]);
+    assert!(text.contains("write \"skills/x\""), "{text}");
     check(&kind("skill = \"../x\""), &["6:9 bad-path"]);
     check(&kind("skill = \"/x\""), &["6:9 bad-path"]);
     check(&kind("max_running = 0"), &["6:15 out-of-range"]);
@@ -286,6 +290,8 @@ fn a_template_has_only_known_names() {
     };
     check(&template("\"{{job_id}} {{jb_id}}\""), &["6:22 unknown-name"]);
     check(&template("\"{{ job_id }}\""), &["6:11 bad-template"]);
+    let text = check(&template("\"{{API_KEY}}\""), &["6:11 bad-template"]);
+    assert!(text.contains("in small letters"), "{text}");
     check(&template("\"{{skill}}\""), &["6:11 unknown-name"]);
     check(&template("\"\""), &["6:10 bad-text"]);
     check(&template("nil"), &["5:1 missing-field"]);

@@ -325,6 +325,15 @@ fn only_messages_start_its_jobs_and_only_programs_run_them() {
     );
     let text = check(&scheduled, &["8:13 broken-rule"]);
     assert!(text.contains("which takes messages"), "{text}");
+    let typed = "wb.send { to = \"topic:accounts/teardown\", payload = … }";
+    assert!(text.contains(&format!("write enqueue = function() {typed} end")), "{text}");
+    let with_payload = format!(
+        "{}wb.schedule \"s\" {{ every = \"1h\",\nenqueue = {{ kind = \"accounts/teardown\", \
+         payload = {{}} }} }}\n",
+        inbox("")
+    );
+    let text = check(&with_payload, &["8:51 wrong-type"]);
+    assert!(text.contains("wb.send { to = \"…\", payload = { … } }"), "{text}");
     let of_agent = "\
         wb.engine \"e\" { type = \"stream\", speaks = \"lines\", command = { \"x\" } }\n\
         wb.agent \"robbo\" { about = \"a\", engine = \"e\" }\n\

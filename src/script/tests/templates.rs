@@ -80,6 +80,26 @@ fn wrong(front: &str, expected: &[&str]) -> String {
     shown.join("\n")
 }
 
+#[test]
+fn what_is_hinted_can_be_typed_in_a_template() {
+    for (line, typed, place) in [
+        ("sends: person:*", "write sends: [\"", "6:12 wrong-type"),
+        ("asks: yes", "write asks: true", "6:11 wrong-type"),
+        ("verify: ./v.lua", "declare it in the script", "6:13 wrong-type"),
+    ] {
+        let said = wrong(&topic(line), &[place]);
+        assert!(said.contains(typed), "{said}");
+        assert!(!said.contains("sends = ") && !said.contains("asks = "), "{said}");
+    }
+    let said = wrong(
+        "engine: claude\npersistent: false\nasks = true\ntopics:\n  - name: one",
+        &["4:1 bad-persona"],
+    );
+    assert!(said.contains("write `field: value`"), "{said}");
+    let said = wrong(&topic("about: Tidy: a page"), &["6:1 bad-persona"]);
+    assert!(said.contains("put the value in quotes"), "{said}");
+}
+
 #[tokio::test]
 async fn a_template_of_another_system_loads_unchanged() {
     let site = site();
@@ -149,7 +169,7 @@ fn every_mistake_has_its_line_and_what_to_type() {
     for (front, expected, note) in [
         (topic("shema: x.json"), "6:5 unknown-field", "did you mean `schema`?"),
         (topic("schema: x.json"), "6:13 missing-schema", "write x.json"),
-        (topic("concurrency: many"), "6:18 wrong-type", "write concurrency = 4"),
+        (topic("concurrency: many"), "6:18 wrong-type", "write concurrency: 4"),
         (topic("concurrency: 99"), "6:18 out-of-range", "lower it"),
         (topic("timeout: 30"), "6:14 bad-duration", "needs a unit"),
         (topic("on_lost: never"), "6:14 unknown-word", "requeue"),

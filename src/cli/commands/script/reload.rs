@@ -70,8 +70,13 @@ fn right(desk: &Desk, answer: &Reloaded) -> Result<()> {
     differences(desk, difference)?;
     for lost in &answer.lost {
         let (kind, count) = (&lost.kind, lost.jobs);
-        let verb = if answer.dry_run { "would be" } else { "were" };
-        let said = format!("{count} waiting jobs of kind \"{kind}\" {verb} cancelled");
+        let verb = match (answer.dry_run, count) {
+            (true, _) => "would be",
+            (false, 1) => "was",
+            (false, _) => "were",
+        };
+        let s = if count == 1 { "" } else { "s" };
+        let said = format!("{count} waiting job{s} of kind \"{kind}\" {verb} cancelled");
         desk.screen.put(&desk.screen.paint(Style::Red, &escape::line(&said)))?;
     }
     answer.warnings.iter().for_each(|it| desk.screen.note(&escape::line(it)));
@@ -92,7 +97,11 @@ fn differences(desk: &Desk, difference: Option<&Difference>) -> Result<()> {
         let (is_agent, is_inbox) =
             (change.what.starts_with("agent "), change.what.starts_with("inbox "));
         let noun = if is_agent { "message" } else { "job" };
-        let until = if is_agent || is_inbox { " until it returns" } else { "" };
+        let until = match (is_agent, is_inbox) {
+            (true, _) => "; dropped at the next start or within an hour, unless it returns before",
+            (_, true) => " until it returns",
+            _ => "",
+        };
         let parked = change.parked.unwrap_or(0);
         let waiting = change.waiting.unwrap_or(0) - parked;
         let count = |count: i64, doing: &str| match count {

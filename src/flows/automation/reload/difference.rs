@@ -29,8 +29,8 @@ pub struct Change {
     pub what: String,
     /// `added`, `changed` or `removed`.
     pub how: Cow<'static, str>,
-    /// For a removed kind, the number of its queued and parked jobs; for an agent, of its messages.
-    /// They wait until it is back.
+    /// For a removed kind, the number of its queued and parked jobs, which wait until it is back;
+    /// for an agent, of its messages, which are dropped at the next start or within an hour.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub waiting: Option<i64>,
     /// How many of them are parked.

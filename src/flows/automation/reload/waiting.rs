@@ -1,6 +1,6 @@
 //! Waiting jobs that a new script has no place for.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use rusqlite::Connection;
 use serde::{Deserialize, Serialize};
@@ -65,11 +65,20 @@ const NO_KIND: &str = "the new script has no such kind";
 
 /// Returns the jobs that wait under one script and could not run under another one: their kind is
 /// gone, or no longer accepts their inputs, or could not go on with a decision. Jobs of an inbox
-/// wait until it is back.
+/// wait until it is back. Those that are kept from starting already are among them only with
+/// `drop`.
 ///
 /// # Errors
 /// As any read.
-pub(super) fn lost(c: &Connection, old: &Config, new: &Config) -> Result<Vec<Lost>> {
+pub(super) fn lost(
+    c: &Connection,
+    (old, new): (&Config, &Config),
+    drop: bool,
+) -> Result<Vec<Lost>> {
+    let kept: BTreeSet<JobId> = match drop {
+        true => BTreeSet::new(),
+        false => jobs::unfit(c)?.into_iter().map(|it| it.id).collect(),
+    };
     let mut all = Vec::new();
     for (name, _) in jobs::queue_counts(c, &jobs::Viewer::Site)?.queued {
         let (before, after) = (old.kind(&name), new.kind(&name));
@@ -80,23 +89,14 @@ pub(super) fn lost(c: &Connection, old: &Config, new: &Config) -> Result<Vec<Los
             // A message is kept until its inbox is back or its job is cancelled.
             (Some(before), None) if before.inbox.is_some() => {}
             (Some(_), None) => jobs::each_waiting(c, &name, |id, _| ids.push(id))?,
-            (Some(before), Some(after)) if takes_the_same(before, after) => {}
-            (_, Some(after)) if after.inbox.is_some() => {
-                jobs::each_waiting(c, &name, |id, _| ids.push(id))?;
-                let all = std::mem::take(&mut ids);
-                for id in all {
-                    if let Some(refusal) = refusal(c, after, &id)? {
-                        why = refusal;
-                        ids.push(id);
-                    }
-                }
-            }
-            (_, Some(after)) => jobs::each_waiting(c, &name, |id, given| {
-                if let Err(refusal) = inputs::check_again(after, &given) {
-                    why = refusal.message().to_owned();
+            (Some(before), Some(after)) if !drop && takes_the_same(before, after) => {}
+            (_, Some(after)) => {
+                let refused = refused(c, &name, after)?.into_iter();
+                for (id, refusal) in refused.filter(|it| !kept.contains(&it.0)) {
+                    why = refusal;
                     ids.push(id);
                 }
-            })?,
+            }
         }
         if !ids.is_empty() {
             all.push(Lost::new(name, Wait::Turn, why, ids));
@@ -146,7 +146,36 @@ fn add(all: &mut Vec<Lost>, (kind, wait): (String, Wait), why: String, id: JobId
     }
 }
 
-fn takes_the_same(before: &Kind, after: &Kind) -> bool {
+/// Returns the queued jobs of a name that a kind would not accept, each with the reason. The next
+/// leg of a job is accepted as its first one was.
+///
+/// # Errors
+/// As any read.
+pub(super) fn refused(c: &Connection, name: &str, kind: &Kind) -> Result<Vec<(JobId, String)>> {
+    let mut refused = Vec::new();
+    if kind.inbox.is_some() {
+        let mut ids = Vec::new();
+        jobs::each_waiting(c, name, |id, _| ids.push(id))?;
+        for id in ids {
+            refused.extend(refusal(c, kind, &id)?.map(|why| (id, why)));
+        }
+    } else {
+        jobs::each_waiting(c, name, |id, given| {
+            if let Err(refusal) = inputs::check_again(kind, &given) {
+                refused.push((id, refusal.message().to_owned()));
+            }
+        })?;
+    }
+    let mut first = Vec::new();
+    for it in refused {
+        if jobs::find_brief(c, &jobs::Viewer::Program, &it.0)?.resumes.is_none() {
+            first.push(it);
+        }
+    }
+    Ok(first)
+}
+
+pub(super) fn takes_the_same(before: &Kind, after: &Kind) -> bool {
     let schema = |it: &Kind| it.inbox.as_ref().and_then(|it| it.schema.clone());
     json!(before.inputs) == json!(after.inputs) && json!(schema(before)) == json!(schema(after))
 }

@@ -405,7 +405,8 @@ impl Queue {
         let Some(speaks) = self.speaks(job) else { return };
         let last = adopted.last_input.clone();
         let greeting = speech::greeting_of(&self.inner, job, job.session_ref.clone());
-        outside.voice.open(adopted.guard.stopper(), (speaks, greeting), last);
+        let about = (speaks, greeting, speech::folder_of(&self.inner, job));
+        outside.voice.open(adopted.guard.stopper(), about, last);
     }
 
     /// Returns how to talk to a job's agent, according to the current script.

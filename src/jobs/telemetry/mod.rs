@@ -81,6 +81,8 @@ pub(super) struct Report {
     pub(super) stray: Option<String>,
     /// What it was doing last, for people in case of a timeout.
     pub(super) doing: Option<String>,
+    /// Whether its last call was interrupted while it ran.
+    is_cut_in_call: bool,
     /// The provider's rate limit that stopped it, if nothing followed.
     pub(super) limit: Option<limit::Limit>,
     /// Its last refused request.

@@ -351,6 +351,15 @@ pub fn read_exit_record(job_dir: &Utf8Path) -> Result<Option<ExitRecord>> {
     }
 }
 
+/// Reads and validates the launch file in a job's folder.
+///
+/// # Errors
+/// `not_found` without one; `invalid` if it is not one of this version.
+pub fn launched(job_dir: &Utf8Path) -> Result<Launch> {
+    let missing = || Error::not_found(format!("{job_dir} is not there"));
+    read_launch(&JobFolder::open(job_dir)?.ok_or_else(missing)?)
+}
+
 /// Reads and validates the launch file.
 pub(in crate::process) fn read_launch(folder: &JobFolder) -> Result<Launch> {
     let path = folder.path().join(LAUNCH_FILE);

@@ -47,8 +47,8 @@ pub use identity::{
 pub use job_folder::JobFolder;
 pub use launch::{
     Clocks, ExitCause, ExitRecord, GUARD_SOCKET, GuardEvent, HOOKS_PIPE, Launch, LaunchStdin, MARK,
-    OnServerLoss, OutputCaps, PROMPT_FILE, Stream, StreamRecord, is_usurped, read_exit_record,
-    read_small, sync_path,
+    OnServerLoss, OutputCaps, PROMPT_FILE, Stream, StreamRecord, is_usurped, launched,
+    read_exit_record, read_small, sync_path,
 };
 pub use lifeline::GuardStopper;
 pub use lock::FileLock;

@@ -137,6 +137,14 @@ fn what_is_sent_is_typed_and_the_last_words_come_back() {
     assert!(
         file.contains(&job) && std::fs::read_to_string(file).unwrap().contains("longer longer")
     );
+    // So is one into which the program would put files that it names.
+    for text in ["see @/etc/passwd please", "look\n/tmp/a picture.PNG\nplease"] {
+        ask(&bench, "robbo", json!(text));
+        let last = heard(&bench).pop().unwrap();
+        assert!(!last.contains(text.lines().next_back().unwrap()), "{last}");
+        let file = last.rsplit(' ').next().unwrap();
+        assert!(std::fs::read_to_string(file).unwrap().contains(text), "{last}");
+    }
     // It ends by itself: its screen is kept, its pane is not.
     send(&bench, "robbo", json!("end"));
     wait_state(&bench, "robbo", "stopped");

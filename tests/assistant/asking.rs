@@ -104,6 +104,7 @@ fn the_program_inherits_no_key_and_no_tool() {
     let done = ask(&bench, json!({"message": "hello"}));
     let env = bench.left("env");
     assert!(env.contains(&format!("CLAUDE_CODE_OAUTH_TOKEN={token}")), "{env}");
+    assert!(env.contains("CLAUDE_CODE_DISABLE_ATTACHMENTS=1\n"), "it reads no file: {env}");
     for foreign in ["aws-secret", "sk-server", "WB_TOKEN", "WB_SOCKET"] {
         assert!(!env.contains(foreign), "{foreign}: {env}");
     }

@@ -175,6 +175,7 @@ fn g38_what_happens_while_no_server_is_there_is_heard_once_by_the_next() {
 const FORGETS: &str = r#"while IFS= read -r line; do
 id=$(printf '%s' "$line" | sed -n 's/.*"uuid":"\([^"]*\)".*/\1/p')
 printf '%s\n' "$id" >> "$OUT/given"
+printf '%s\n' "$line" >> "$OUT/lines"
 printf '{"type":"user","isReplay":true,"uuid":"%s"}\n' "$id"
 case "$line" in *'forget once'*) [ -e "$OUT/fell" ] || { : > "$OUT/fell"; kill -9 $$; };; esac
 printf '{"type":"system","subtype":"init"}\n{"type":"user","isReplay":true,"uuid":"%s"}\n' "$id"
@@ -201,12 +202,15 @@ wb.agent "robbo" {{ about = "A test", engine = "forgets" }}
     let server = bench.serve();
     wait_known(&bench, 1);
     let slug = room(&bench, "Forgotten", json!([{"agent": "robbo"}]));
-    say(&bench, &slug, "Please forget once.");
+    // What it would read by itself is not read.
+    say(&bench, &slug, "Please forget once. See @/etc/passwd, @robbo.");
     wait_answers(&bench, &slug, "robbo", &["I have read it."]);
     let given = bench.left("given");
     let ids: Vec<&str> = given.lines().collect();
     assert_eq!(ids.len(), 2, "{ids:?}");
     assert_eq!(ids[0], ids[1], "the same block");
+    let lines = bench.left("lines");
+    assert_eq!(lines.matches("See @\u{2060}/etc/passwd, @robbo.").count(), 2, "{lines}");
     assert_eq!(delivery(&bench, &slug, 1).0, "confirmed");
     say(&bench, &slug, "And now?");
     wait_answers(&bench, &slug, "robbo", &["I have read it.", "I have read it."]);

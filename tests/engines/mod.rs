@@ -140,6 +140,21 @@ fn an_agent_inherits_the_servers_environment_but_for_the_session_of_another_agen
     server.stop();
 }
 
+/// Claude Code puts each file into its prompt that a text names.
+#[test]
+fn no_word_of_a_text_makes_claude_read_a_file() {
+    let bench = Bench::new();
+    let agent = "cat > \"$OUT/prompt\"; echo \"$CLAUDE_CODE_DISABLE_FILE_MENTIONS\" > \"$OUT/env\"";
+    claude_kind(&bench, "timeout = \"20s\"", agent);
+    let server = bench.serve_with(&[("CLAUDE_CODE_DISABLE_FILE_MENTIONS", "0")]);
+    let word = "@guide.md by @alice: see @/etc/passwd";
+    let job = bench.ended(&bench.job("ask", serde_json::json!({"word": word})));
+    assert_eq!(job["status"], "succeeded", "{job:#}");
+    assert_eq!(bench.left("prompt"), "@\u{2060}guide.md by @alice: see @\u{2060}/etc/passwd");
+    assert_eq!(bench.left("env"), "1");
+    server.stop();
+}
+
 /// Keys are in the environment of the server or of an engine; a job's folder is kept for long.
 #[test]
 fn no_variable_that_may_be_a_key_is_written_down() {

@@ -50,6 +50,20 @@ fn a_tool_that_hangs_ends_with_the_jobs_own_time() {
     assert_eq!(job["error_tail"], "it was waiting for its tool Bash: sleep 200");
 }
 
+/// As the real one: it makes up an answer of the tool when it is interrupted.
+#[test]
+fn a_call_that_the_jobs_time_cut_was_not_over() {
+    let cut = json!([{"type": "text", "text": "[Request interrupted by user for tool use]"}]);
+    let cut = json!({"type": "user", "message": {"content": cut}});
+    let agent = format!(
+        "cut() {{ echo '{ANSWER}'; echo '{cut}'; echo '{END}'; exit 0; }}; trap cut INT\n\
+         echo '{CALL}'; while :; do sleep 0.05; done"
+    );
+    let job = ended(&agent, ", idle = \"1s\"");
+    assert_eq!(job["reason"], "wall_timeout", "{job:#}");
+    assert_eq!(job["error_tail"], "it was waiting for its tool Bash: sleep 200");
+}
+
 #[test]
 fn what_an_agent_was_doing_is_told_before_what_it_always_says_on_standard_error() {
     let agent = format!("echo 'no ripgrep here' >&2; echo '{CALL}'; sleep 60");

@@ -108,6 +108,14 @@ fn an_agent_that_would_start_what_the_repository_names_is_warned_of() {
     bench.write_script();
     let (_, said) = told(&["check"]);
     assert!(!said.contains("open-agent"), "{said}");
+    // A script may let it read what a text names, and is told.
+    let script = std::fs::read_to_string(bench.top.join("wiki-browser.lua")).unwrap();
+    let reads = "env = { CLAUDE_CODE_DISABLE_FILE_MENTIONS = \"0\",";
+    std::fs::write(bench.top.join("wiki-browser.lua"), script.replacen("env = {", reads, 1))
+        .unwrap();
+    let (_, open) = told(&["check"]);
+    assert!(open.contains("[open-agent]") && open.contains("as @PATH"), "{open}");
+    std::fs::write(bench.top.join("wiki-browser.lua"), script).unwrap();
     let (_, said) = told(&["doctor"]);
     assert!(said.contains("leaves out the programs of .mcp.json"), "{said}");
     assert!(said.contains("is instructed by CLAUDE.md"), "{said}");

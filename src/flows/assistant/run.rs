@@ -260,7 +260,9 @@ fn alone(
     let config = home.claude_config()?;
     let server = dir.join(SERVER_FILE);
     let served = tools.as_ref().map(|(names, _)| (server.as_str(), names.as_slice()));
-    let mut env = vec![("CLAUDE_CONFIG_DIR".to_owned(), config.into_string())];
+    // It has no skills that this would hide, and must read no file that a text names.
+    let no_files = ("CLAUDE_CODE_DISABLE_ATTACHMENTS".to_owned(), "1".to_owned());
+    let mut env = vec![("CLAUDE_CONFIG_DIR".to_owned(), config.into_string()), no_files];
     if let Some((_, call_ms)) = &tools {
         env.push(("MCP_TOOL_TIMEOUT".to_owned(), call_ms.to_string()));
     }

@@ -5,8 +5,8 @@ use camino::Utf8PathBuf;
 
 use crate::base::Error;
 use crate::flows::check::steering_files::{self, AgentFiles};
-use crate::jobs::{self, Engines};
-use crate::script::{Config, Diagnostic, Engine};
+use crate::jobs::{self, Engines, NO_MENTIONS};
+use crate::script::{Agent, Config, Diagnostic, Engine, EngineBody, EnvValue};
 
 /// Returns a warning for each engine that a kind names and whose program is missing. For `serve` it
 /// is an error, but the script may be checked on another machine.
@@ -45,8 +45,27 @@ pub fn open_doors(config: &Config) -> Vec<Diagnostic> {
     };
     let used = || config.engines.values().filter(is_used);
     let mut found: Vec<Diagnostic> = used().filter_map(open).collect();
+    found.extend(used().filter_map(|it| reads_mentions(config, it)));
     found.extend(used().filter_map(|it| unkept(config, it)));
     found
+}
+
+/// Returns a warning if the script lets Claude Code read each file that a text names.
+fn reads_mentions(config: &Config, engine: &Engine) -> Option<Diagnostic> {
+    let EngineBody::Process { env, .. } = &engine.body else { return None };
+    let is_off = |it: &EnvValue| match it {
+        EnvValue::Text(text) => {
+            !["1", "true", "yes", "on"].contains(&&*text.trim().to_ascii_lowercase())
+        }
+        EnvValue::Secret(_) => false,
+    };
+    let is_claude = engine.agent() == Some(Agent::Claude);
+    if !is_claude || !env.get(NO_MENTIONS).is_some_and(is_off) {
+        return None;
+    }
+    let message = format!("engine \"{}\" reads each file that a text names as @PATH", engine.name);
+    let note = format!("remove {NO_MENTIONS} from its env: the server sets it to 1");
+    Some(finding(config, engine, "open-agent", message).note(note))
 }
 
 /// Returns a warning if an engine's jobs would be refused because of files that its agent would

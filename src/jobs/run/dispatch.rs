@@ -407,7 +407,8 @@ impl Queue {
         let Some(speaks) = self.speaks(job) else { return };
         let last = adopted.last_input.clone();
         let greeting = speech::greeting_of(&self.inner, job, job.session_ref.clone());
-        outside.voice.open(adopted.guard.stopper(), (speaks, greeting), last);
+        let about = (speaks, greeting, speech::folder_of(&self.inner, job));
+        outside.voice.open(adopted.guard.stopper(), about, last);
     }
 
     /// Returns how to talk to the agent of a job that an earlier server left running.

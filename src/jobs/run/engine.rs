@@ -7,7 +7,8 @@ use camino::{Utf8Path, Utf8PathBuf};
 use crate::base::{Error, Result};
 use crate::process;
 use crate::script::{
-    Builtin, Config, Engine, EngineBody, EnvValue, PromptBy, Reads, Secret, Sessions, Speech,
+    Agent, Builtin, Config, Engine, EngineBody, EnvValue, PromptBy, Reads, Secret, Sessions,
+    Speaks, Speech,
 };
 
 /// The code of a prompt that the script could not make.
@@ -41,6 +42,14 @@ pub struct ResolvedEngine {
 }
 
 impl ResolvedEngine {
+    /// Returns whether it is Claude Code, by its name or by how it talks; a hook may start it.
+    pub fn is_claude(&self) -> bool {
+        let talks = |it: &Speech| matches!(it.speaks, Speaks::ClaudeStreamJson | Speaks::Hooks);
+        self.argv.first().is_some_and(|it| Agent::of(it) == Some(Agent::Claude))
+            || self.reads == Some(Reads::ClaudeStreamJson)
+            || self.speech.as_ref().is_some_and(talks)
+    }
+
     /// Returns whether it can go on with a session: by arguments, or because it is told so.
     pub fn can_resume(&self) -> bool {
         let is_told = |it: &Speech| it.speaks.resumes_by_request();

@@ -12,6 +12,7 @@ use crate::base::limit::{OUTPUT_HEAD_BYTES_MAX, OUTPUT_TAIL_BYTES_MAX};
 use crate::base::{Error, JobId, Result, fault};
 use crate::jobs::run::takeover;
 use crate::jobs::speak::hook_settings;
+use crate::jobs::speak::mention::{NO_MENTIONS, disarmed};
 use crate::jobs::speak::typist::session_of;
 use crate::jobs::{HookRun, ResolvedEngine, job_dir};
 use crate::process::{
@@ -77,7 +78,8 @@ const INSTANCE: [&str; 15] = [
 
 /// Variables with harmless values: they are stored with the job for troubleshooting. All others
 /// only pass over the guard's lifeline.
-const PLAIN: [&str; 13] = [
+const PLAIN: [&str; 14] = [
+    NO_MENTIONS,
     "GIT_CONFIG_COUNT",
     "GIT_CONFIG_KEY_0",
     "GIT_CONFIG_VALUE_0",
@@ -155,28 +157,21 @@ pub(in crate::jobs) fn guard_spec(
     env: &[(String, String)],
 ) -> Result<GuardSpec> {
     let mut argv = engine.argv.clone();
+    let base = || kind.hooks.cwd_base.as_ref().unwrap_or(&ground.folder).clone();
+    let cwd = alone.map_or_else(base, |it| it.cwd.clone());
+    // Over the pipe it gets texts later; the assistant is told otherwise.
+    let is_said_now = alone.is_none() && engine.prompt.is_some_and(|it| it != PromptBy::Pipe);
+    let prompt = match is_said_now && engine.is_claude() {
+        true => disarmed(&prompt, &cwd).into_owned(),
+        false => prompt,
+    };
     let typed = engine.speech.as_ref().and_then(|it| it.typed.as_ref());
-    let mut stdin = LaunchStdin::Null;
-    let by = engine.prompt.map(|by| match fault::is_off("prompt_file") {
-        true => PromptBy::Argument,
-        false => by,
-    });
-    match by {
-        Some(PromptBy::Stdin) => stdin = LaunchStdin::File,
-        Some(PromptBy::Pipe) if typed.is_some() => stdin = LaunchStdin::Terminal,
-        Some(PromptBy::Pipe) => stdin = LaunchStdin::Pipe,
-        Some(PromptBy::Argument) => {
-            check_argument(&prompt)?;
-            argv.push(prompt.clone());
-        }
-        None => {}
-    }
+    let stdin = stdin_of((engine, typed), &prompt, &mut argv)?;
     let (plain, mut private): (Vec<_>, Vec<_>) = environment(ground, engine, alone)?
         .into_iter()
         .partition(|(name, _)| PLAIN.contains(&name.as_str()) || name.starts_with("LC_"));
     private.extend(has_token(alone).then(|| ("WB_TOKEN".to_owned(), token)));
     let mut plain = with_names_of_instance(plain, env, &ground.wb_agent);
-    let base = || kind.hooks.cwd_base.as_ref().unwrap_or(&ground.folder).clone();
     let pane =
         typed.map(|typed| pane_of(ground, (id, typed), &mut argv, &mut plain)).transpose()?;
     let ms = |it: Duration| u64::try_from(it.as_millis()).unwrap_or(u64::MAX);
@@ -186,7 +181,7 @@ pub(in crate::jobs) fn guard_spec(
         job: id.to_string(),
         argv,
         env: plain,
-        cwd: alone.map_or_else(base, |it| it.cwd.clone()),
+        cwd,
         stdin,
         clocks: Clocks {
             start_ms: kind.start.map(ms),
@@ -215,6 +210,29 @@ pub(in crate::jobs) fn guard_spec(
         cgroups: ground.cgroups.clone(),
         pane,
     })
+}
+
+/// Returns where the agent's standard input comes from; a prompt that is an argument is added.
+fn stdin_of(
+    (engine, typed): (&ResolvedEngine, Option<&Typed>),
+    prompt: &str,
+    argv: &mut Vec<String>,
+) -> Result<LaunchStdin> {
+    let by = engine.prompt.map(|by| match fault::is_off("prompt_file") {
+        true => PromptBy::Argument,
+        false => by,
+    });
+    match by {
+        Some(PromptBy::Stdin) => Ok(LaunchStdin::File),
+        Some(PromptBy::Pipe) if typed.is_some() => Ok(LaunchStdin::Terminal),
+        Some(PromptBy::Pipe) => Ok(LaunchStdin::Pipe),
+        Some(PromptBy::Argument) => {
+            check_argument(prompt)?;
+            argv.push(prompt.to_owned());
+            Ok(LaunchStdin::Null)
+        }
+        None => Ok(LaunchStdin::Null),
+    }
 }
 
 /// Refuses a prompt that cannot be an argument.
@@ -340,6 +358,9 @@ fn environment(
     set("GIT_CONFIG_COUNT", "1");
     set("GIT_CONFIG_KEY_0", "gc.auto");
     set("GIT_CONFIG_VALUE_0", "0");
+    if engine.is_claude() {
+        set(NO_MENTIONS, "1");
+    }
     for (name, value) in &engine.env {
         match value {
             EnvValue::Text(text) => set(name, text),

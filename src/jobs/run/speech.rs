@@ -2,6 +2,7 @@
 
 use std::sync::PoisonError;
 
+use camino::Utf8PathBuf;
 use tracing::warn;
 
 use crate::base::{BlockId, JobId};
@@ -11,7 +12,7 @@ use crate::jobs::speak::Greeting;
 use crate::jobs::speak::typist::session_of;
 use crate::jobs::speak::veil::{Veil, secrets};
 use crate::jobs::{Job, Pool, Queue, job_dir};
-use crate::process::{PROMPT_FILE, read_small};
+use crate::process::{PROMPT_FILE, launched, read_small};
 
 /// Longest text about what an agent is.
 const ABOUT_BYTES_MAX: u64 = 256 * 1024;
@@ -43,6 +44,17 @@ pub(in crate::jobs) fn greeting_of(inner: &Inner, job: &Job, session: Option<Str
         }
     };
     Greeting { session, about, begins_anew: true }
+}
+
+/// Returns the folder in which the agent of a job was started.
+pub(in crate::jobs) fn folder_of(inner: &Inner, job: &Job) -> Utf8PathBuf {
+    launched(&job_dir(&inner.ground.data, &job.id)).map_or_else(
+        |cause| {
+            warn!(job_id = %job.id, "the folder of its agent is unknown: {}", cause.chain());
+            inner.ground.folder.clone()
+        },
+        |it| it.cwd,
+    )
 }
 
 impl Queue {

@@ -6,6 +6,7 @@
 //! versions say `command_lifecycle` `started` before that. A turn ends with exactly one `result`.
 //! A line with a uuid that the session has already is replayed without a turn of its own.
 //! `total_cost_usd` and `modelUsage` add up over a process, `usage` does not, and omits sub-agents.
+//! What they restore of a session is subtracted before (`telemetry/restored.rs`).
 
 use serde_json::{Value, json};
 

@@ -11,6 +11,7 @@ pub(in crate::jobs) mod hooks;
 pub(in crate::jobs) mod last_screen;
 mod lines;
 pub(in crate::jobs) mod listener;
+pub(in crate::jobs) mod mention;
 mod obstacle;
 mod pi;
 pub(in crate::jobs) mod pieces;

@@ -16,6 +16,7 @@ use tokio::time::{Instant, sleep, sleep_until};
 use tracing::{info, warn};
 
 use crate::base::{BlockId, Clock, Result, fault};
+use crate::jobs::speak::mention::is_filled_in;
 use crate::jobs::speak::{Ending, Fact, Stance, Voice, screen, written};
 use crate::process::{JobFolder, Pane, Pasted, Terminals, is_ours, plain, with_token};
 use crate::script::{Proof, Typed};
@@ -88,6 +89,8 @@ pub(in crate::jobs) struct Place {
     pub(in crate::jobs) guard: i32,
     /// The folder of its job.
     pub(in crate::jobs) dir: Utf8PathBuf,
+    /// Where the agent works.
+    pub(in crate::jobs) folder: Utf8PathBuf,
     /// How it is typed to.
     pub(in crate::jobs) typed: Typed,
     /// The time.
@@ -435,15 +438,18 @@ impl Typist {
         }
     }
 
-    /// Returns what is pasted: of a long text the name of a file that holds it.
+    /// Returns what is pasted: of a text that is long, or into which the program would put files
+    /// that it names, the name of a file that holds it.
     fn shortened(&self, id: &BlockId, text: String) -> Result<String> {
-        if text.len() <= TEXT_BYTES_MAX {
-            return Ok(text);
-        }
+        let why = match text.len() <= TEXT_BYTES_MAX {
+            true if !is_filled_in(&text, &self.place.folder) => return Ok(text),
+            true => "is in a file",
+            false => "is too long for here",
+        };
         let name = format!("message-{id}.md");
         JobFolder::make(&self.place.dir)?.put(&name, text.as_bytes())?;
         let file = self.place.dir.join(&name);
-        Ok(with_token(id.as_str(), &format!("A message for you is too long for here. Read {file}")))
+        Ok(with_token(id.as_str(), &format!("A message for you {why}. Read {file}")))
     }
 }
 

@@ -1,8 +1,13 @@
 //! The way to an agent that runs: found by its job, gone with its process.
+//!
+//! **Invariant:** no text of others makes Claude Code read a file.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use camino::Utf8PathBuf;
+
 use crate::base::BlockId;
+use crate::jobs::speak::mention::disarmed;
 use crate::jobs::speak::talk::{Bearings, GREETING};
 use crate::jobs::speak::typist::Desk;
 use crate::jobs::speak::{
@@ -19,6 +24,8 @@ pub(in crate::jobs) struct Voice(Arc<Mutex<Option<Line>>>);
 struct Line {
     guard: GuardStopper,
     speaks: Speaks,
+    /// Where it works.
+    folder: Utf8PathBuf,
     /// How often something was written.
     count: u64,
     /// The name of the last block that the guard has, or will have.
@@ -43,7 +50,7 @@ impl Voice {
     pub(in crate::jobs) fn open(
         &self,
         guard: GuardStopper,
-        (speaks, greeting): (Speaks, Greeting),
+        (speaks, greeting, folder): (Speaks, Greeting, Utf8PathBuf),
         mut last: Option<String>,
     ) {
         let given = last.as_deref().and_then(|it| it.parse().ok());
@@ -53,7 +60,8 @@ impl Voice {
             last = Some(GREETING.to_owned());
         }
         let bearings = Bearings::default();
-        *self.line() = Some(Line { guard, speaks, count: 0, last, desk, greeting, bearings });
+        *self.line() =
+            Some(Line { guard, speaks, folder, count: 0, last, desk, greeting, bearings });
     }
 
     /// Returns whether a block was written to the process; nothing while there is none, or while
@@ -69,7 +77,12 @@ impl Voice {
     pub(in crate::jobs) fn say(&self, id: &BlockId, text: &str) -> bool {
         let mut line = self.line();
         let Some(line) = line.as_mut() else { return false };
-        let Some(words) = block_line(line.speaks, id, text, &line.bearings) else { return false };
+        let text = match line.speaks {
+            Speaks::ClaudeStreamJson => disarmed(text, &line.folder),
+            // What is pasted is looked at there; other programs leave an `@` alone.
+            _ => text.into(),
+        };
+        let Some(words) = block_line(line.speaks, id, &text, &line.bearings) else { return false };
         line.last = Some(id.to_string());
         match &line.desk {
             Some(desk) => {

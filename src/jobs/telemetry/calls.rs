@@ -55,9 +55,11 @@ impl Calls {
         !self.open.is_empty()
     }
 
-    /// Returns what the agent was doing, for people.
-    pub(super) fn doing(&self) -> Option<String> {
-        match (self.open.values().next(), &self.last) {
+    /// Returns what the agent was doing, for people; `is_cut` if its last call was interrupted,
+    /// which some report as an answer of the tool.
+    pub(super) fn doing(&self, is_cut: bool) -> Option<String> {
+        let cut = self.last.as_ref().filter(|_| is_cut);
+        match (self.open.values().next().or(cut), &self.last) {
             (Some(call), _) => Some(format!("it was waiting for its tool {call}")),
             (None, Some(last)) => Some(format!("it had called its tool {last}, which was over")),
             (None, None) => None,
@@ -88,18 +90,19 @@ mod tests {
     #[test]
     fn a_call_is_open_until_its_answer() {
         let mut calls = Calls::default();
-        assert!(!calls.is_open() && calls.doing().is_none());
+        assert!(!calls.is_open() && calls.doing(false).is_none());
         calls.note(&call("a"));
         calls.note(&call("b"));
         calls.note(&json!({"type": "tool_result", "id": "a", "ok": true}));
         assert!(calls.is_open());
-        assert_eq!(calls.doing().unwrap(), "it was waiting for its tool Bash: sleep 200");
+        assert_eq!(calls.doing(false).unwrap(), "it was waiting for its tool Bash: sleep 200");
         calls.note(&json!({"type": "tool_result", "id": "b", "ok": false}));
         assert!(!calls.is_open());
         assert_eq!(
-            calls.doing().unwrap(),
+            calls.doing(false).unwrap(),
             "it had called its tool Bash: sleep 200, which was over"
         );
+        assert_eq!(calls.doing(true).unwrap(), "it was waiting for its tool Bash: sleep 200");
     }
 
     #[test]

@@ -17,6 +17,9 @@ use crate::jobs::telemetry::{NAME_CHARS_MAX, Reading, Report};
 /// The start of a line that some versions write into the middle of another one.
 const LIMIT_LINE: &str = "{\"type\":\"rate_limit_event\"";
 
+/// What it says when it is interrupted in a call, after an answer that it makes up for it.
+const CUT_IN_CALL: &str = "[Request interrupted by user for tool use]";
+
 /// Parses one line; a line that is not a JSON object is text.
 pub(super) fn read_line(line: &str, now: Millis, report: &mut Report) -> Reading {
     let Some(Value::Object(object)) = read_loose_json(line) else {
@@ -51,6 +54,7 @@ pub(super) fn read_line(line: &str, now: Millis, report: &mut Report) -> Reading
         }
         "assistant" => {
             report.summary = None;
+            report.is_cut_in_call = false;
             if object["error"].is_null() {
                 // It answers, so whatever blocked it is over.
                 report.limit = None;
@@ -62,7 +66,10 @@ pub(super) fn read_line(line: &str, now: Millis, report: &mut Report) -> Reading
             piece(&object["event"], report);
             Reading::default()
         }
-        "user" => Reading { entries: tool_results(&object), is_final: false },
+        "user" => {
+            report.is_cut_in_call |= blocks(&object).any(|it| it["text"] == CUT_IN_CALL);
+            Reading { entries: tool_results(&object), is_final: false }
+        }
         "result" => result(&object, now, report),
         _ => Reading::default(),
     }
@@ -362,6 +369,9 @@ mod tests {
         assert!(report.cost_usd.unwrap() > 0.0);
         assert_eq!(report.summary, None);
         assert_eq!(of_type(&entries, "tool_result")[0]["ok"], false);
+        assert!(report.is_cut_in_call);
+        let goes_on = r#"{"type":"assistant","message":{"content":[]}}"#;
+        assert!(!run(&format!("{lines}{goes_on}")).0.is_cut_in_call);
     }
 
     #[test]

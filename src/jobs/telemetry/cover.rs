@@ -29,7 +29,7 @@ impl Telemetry {
             self.calls.note(&entry);
             self.append(entry)?;
         }
-        self.report.doing = self.calls.doing();
+        self.report.doing = self.calls.doing(self.report.is_cut_in_call);
         Ok(())
     }
 }

@@ -27,6 +27,7 @@ pub(in crate::jobs) mod limit;
 mod opencode;
 mod plain;
 pub(in crate::jobs) mod remark;
+mod restored;
 pub(in crate::jobs) mod step;
 mod stored;
 mod tally;
@@ -80,6 +81,8 @@ pub(super) struct Report {
     pub(super) stray: Option<String>,
     /// What it was doing last, for people in case of a timeout.
     pub(super) doing: Option<String>,
+    /// Whether its last call was interrupted while it ran.
+    is_cut_in_call: bool,
     /// The provider's rate limit that stopped it, if nothing followed.
     pub(super) limit: Option<limit::Limit>,
     /// Its last refused request.
@@ -129,6 +132,8 @@ pub(super) struct Telemetry {
     announced: u64,
     /// Whether output is missing or unreadable, so that the agent cannot be followed.
     is_deaf: bool,
+    /// What its session had spent before.
+    restored: restored::Restored,
     listener: Option<Box<dyn Listener>>,
     /// Whether the listener wants the agent to end.
     is_enough: bool,
@@ -156,6 +161,7 @@ impl Telemetry {
             heard: 0,
             announced: 0,
             is_deaf: false,
+            restored: restored::Restored::of(dir, reads),
             listener: None,
             is_enough: false,
         }
@@ -351,6 +357,8 @@ impl Telemetry {
         if text.is_empty() {
             return Ok(false);
         }
+        let own = self.restored.without(text);
+        let text = own.as_deref().unwrap_or(text);
         self.tell(|listener| listener.line(text));
         let now: Millis = self.clock.now();
         if let Some(hearing) = &mut self.hearing {

@@ -15,7 +15,7 @@ use crate::base::{DISK_FULL, Error, Result, fault};
 use crate::jobs::run::dispatch::{Inner, Running};
 use crate::jobs::run::execution::follow::{Followed, fence, follow, note};
 use crate::jobs::run::settle;
-use crate::jobs::run::speech::{greeting_of, secrets_of};
+use crate::jobs::run::speech::{folder_of, greeting_of, secrets_of};
 use crate::jobs::speak::Noted;
 use crate::jobs::speak::last_screen::put_away;
 use crate::jobs::speak::typist::{self, Place, session_of};
@@ -93,7 +93,8 @@ pub(super) async fn run(
     });
     if let Some(speaks) = ears.speaks {
         let greeting = greeting_of(inner, job, ears.session);
-        outside.voice.open(guard.stopper(), (speaks, greeting), None);
+        let about = (speaks, greeting, folder_of(inner, job));
+        outside.voice.open(guard.stopper(), about, None);
     }
     // What the guard says is heard while its pid is written down.
     let pid = identity.pid;
@@ -155,6 +156,7 @@ async fn typing(
         session: session_of(job.id.as_str()),
         guard,
         dir: job_dir(&inner.ground.data, &job.id),
+        folder: folder_of(inner, job),
         typed,
         clock: inner.setup.store.clock().clone(),
     };

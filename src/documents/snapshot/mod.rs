@@ -38,7 +38,7 @@ pub(in crate::documents) use private::{
 };
 pub(in crate::documents) use status::ANNOUNCED;
 pub(in crate::documents) use steering::{STEERS, facts_within};
-pub use watched_jobs::{Look, Looks};
+pub use watched_jobs::{Look, Looks, Wait};
 
 /// Most files whose content is read and stored; for others only size and times are.
 const READ_MAX: usize = 2_000;

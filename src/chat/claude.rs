@@ -1,78 +1,21 @@
-//! Claude Code as a runtime: its arguments, its environment, and the items made from its output.
+//! Claude Code as a runtime: the items made from its output.
 //!
 //! **Invariant:** it has no tools but ours; a process that names another one is ended.
+//! **Invariant:** secrets in its text are covered, also those that arrive in pieces.
 
 use std::sync::Arc;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::base::{ErrorKind, Result, truncate_chars};
+use crate::chat::claude_launch::TOOL_PREFIX;
 use crate::chat::{Item, Line, Use};
-use crate::jobs::Listener;
+use crate::jobs::{Listener, Pieces};
 
 /// Longest fault message, in characters.
 const FAULT_CHARS_MAX: usize = 400;
 /// What the program prints for its developers at each cancellation.
 const NOTE: &str = "[ede_diagnostic]";
-
-/// Prefix of its names for our tools: `mcp`, and the name of the server in its file.
-const TOOL_PREFIX: &str = "mcp__wb__";
-
-/// Returns the file that declares our MCP server, `wb-agent mcp`. The token is in no file: the MCP
-/// server gets it from the environment.
-pub fn server_file(wb_agent: &str, call_ms: u64) -> Value {
-    json!({"mcpServers": {"wb": {
-        "type": "stdio", "command": wb_agent, "args": ["mcp", "assistant"], "timeout": call_ms,
-    }}})
-}
-
-/// Returns a run's arguments: no tools of its own, no settings of the machine, and only our MCP
-/// server with these tools.
-pub fn arguments(
-    system_file: &str,
-    tools: Option<(&str, &[&str])>,
-    (resume, cost_usd): (Option<&str>, Option<f64>),
-) -> Vec<String> {
-    let fixed = [
-        "-p",
-        "--output-format",
-        "stream-json",
-        "--verbose",
-        "--include-partial-messages",
-        "--tools",
-        "",
-        "--strict-mcp-config",
-        "--permission-mode",
-        "dontAsk",
-        "--setting-sources",
-        "",
-        "--system-prompt-file",
-        system_file,
-    ];
-    let mut arguments: Vec<String> = fixed.into_iter().map(str::to_owned).collect();
-    if let Some((server_file, names)) = tools {
-        let names: Vec<String> = names.iter().map(|it| format!("{TOOL_PREFIX}{it}")).collect();
-        arguments.extend(["--mcp-config", server_file, "--allowedTools"].map(str::to_owned));
-        arguments.push(names.join(","));
-    }
-    // It looks at its cost after each request.
-    if let Some(most) = cost_usd {
-        arguments.extend(["--max-budget-usd".to_owned(), most.to_string()]);
-    }
-    if let Some(session) = resume {
-        arguments.extend(["--resume", session].map(str::to_owned));
-    }
-    arguments
-}
-
-/// Returns whether a run inherits a variable of the server. Keys and tokens are not inherited: they
-/// belong to somebody else, who would be billed.
-pub fn is_inherited(name: &str) -> bool {
-    const NAMES: [&str; 5] = ["PATH", "HOME", "LANG", "TZ", "TMPDIR"];
-    const PROXIES: [&str; 4] = ["http_proxy", "https_proxy", "no_proxy", "all_proxy"];
-    let is_proxy = PROXIES.iter().any(|it| it.eq_ignore_ascii_case(name));
-    NAMES.contains(&name) || name.starts_with("LC_") || is_proxy
-}
 
 /// Turns Claude Code's output into items.
 #[derive(Debug)]
@@ -94,6 +37,8 @@ pub struct ClaudeReader {
     streamed: Option<String>,
     /// Whether the step has text, from which the next text block is separated.
     has_text: bool,
+    /// Holds back what may begin a secret.
+    pieces: Pieces,
     is_over: bool,
 }
 
@@ -103,6 +48,7 @@ impl ClaudeReader {
         line: Arc<Line>,
         tools: Vec<&'static str>,
         (output_max, steps_max): (u64, u32),
+        pieces: Pieces,
     ) -> ClaudeReader {
         ClaudeReader {
             line,
@@ -115,6 +61,7 @@ impl ClaudeReader {
             first_seq: 0,
             streamed: None,
             has_text: false,
+            pieces,
             is_over: false,
         }
     }
@@ -151,7 +98,7 @@ impl ClaudeReader {
             }
             "message_stop" => {
                 self.is_open = false;
-                Ok(())
+                self.end_text()
             }
             "content_block_start" if event["content_block"]["type"] == "text" => {
                 let text = event["content_block"]["text"].as_str().unwrap_or_default();
@@ -166,6 +113,7 @@ impl ClaudeReader {
     }
 
     fn begin_step(&mut self) -> Result<()> {
+        self.end_text()?;
         if self.is_open && self.has_text {
             // The request was repeated during an answer.
             self.line.push(Item::Reset { step: self.step, from_seq: self.first_seq })?;
@@ -220,6 +168,7 @@ impl ClaudeReader {
                 self.begin_step()?;
                 self.is_open = false;
             }
+            self.end_text()?;
             let tool = name.strip_prefix(TOOL_PREFIX).unwrap_or(name).to_owned();
             let input = block["input"].clone();
             self.line.announce(id.to_owned(), Use { step: self.step.max(1), tool, input });
@@ -240,10 +189,25 @@ impl ClaudeReader {
             return self.fault("limit_output", &format!("the answer is longer than {kib} KiB"));
         }
         self.has_text = true;
-        self.line.push(Item::Text { step: self.step, delta: delta.to_owned() })
+        let shown = self.pieces.pass(delta);
+        self.show(shown)
+    }
+
+    /// Shows what was held back: no more text follows it.
+    fn end_text(&mut self) -> Result<()> {
+        let rest = self.pieces.end();
+        self.show(rest)
+    }
+
+    fn show(&mut self, delta: String) -> Result<()> {
+        match delta.is_empty() {
+            true => Ok(()),
+            false => self.line.push(Item::Text { step: self.step, delta }),
+        }
     }
 
     fn result(&mut self, object: &Value) -> Result<()> {
+        self.end_text()?;
         let usage = &object["usage"];
         let count = |name: &str| usage[name].as_u64().unwrap_or(0);
         self.line.push(Item::Usage {
@@ -268,13 +232,14 @@ impl ClaudeReader {
         }
         let text = text.unwrap_or("the program reported an error");
         let status = object["api_error_status"].as_u64().unwrap_or(0);
-        let message = truncate_chars(text, FAULT_CHARS_MAX);
+        let message = truncate_chars(&self.pieces.cover(text), FAULT_CHARS_MAX);
         let code = fault_code(status, text);
         self.line.push(Item::Status { code: code.to_owned(), message })
     }
 
     /// Records why the run ends.
     fn fault(&mut self, code: &str, message: &str) -> Result<()> {
+        self.end_text()?;
         self.is_over = true;
         self.line.push(Item::Status { code: code.to_owned(), message: message.to_owned() })
     }
@@ -285,6 +250,8 @@ impl Listener for ClaudeReader {
         let Ok(object) = serde_json::from_str::<Value>(line) else { return Ok(!self.is_over) };
         match self.read(&object) {
             Err(cause) if cause.kind() == ErrorKind::TooLarge => {
+                // There is no room for what is held back.
+                self.pieces.end();
                 self.fault("limit_output", "the answer has too many pieces")?;
             }
             other => other?,
@@ -295,6 +262,10 @@ impl Listener for ClaudeReader {
     fn gap(&mut self) -> Result<bool> {
         self.fault("limit_output", "the program printed more than is kept")?;
         Ok(false)
+    }
+
+    fn end(&mut self) -> Result<()> {
+        self.end_text()
     }
 }
 
@@ -342,11 +313,13 @@ mod tests {
         let hub = Hub::default();
         let scribe = Scribe::open(&answer, Clock::system(), hub.clone()).unwrap();
         let line = hub.write(&answer.run, scribe);
-        let mut reader = ClaudeReader::new(line, vec!["read_file"], (output_max, 3));
+        let pieces = Pieces::new(&["s3cret-value".to_owned()]);
+        let mut reader = ClaudeReader::new(line, vec!["read_file"], (output_max, 3), pieces);
         let mut goes_on = true;
         for line in lines.lines() {
             goes_on = reader.line(line).unwrap();
         }
+        reader.end().unwrap();
         let text = std::fs::read_to_string(dir.join(STREAM_FILE)).unwrap();
         let item = |line: &str| {
             let mut item: Value = serde_json::from_str(line).unwrap();
@@ -396,6 +369,21 @@ mod tests {
     }
 
     #[test]
+    fn g28_a_secret_in_pieces_is_covered() {
+        for ends in [vec![STOP.to_owned()], Vec::new()] {
+            let deltas = ["It is s3c", "ret-val", "ue. A s3cr"].map(delta);
+            let lines = [vec![begin()], deltas.to_vec(), ends].concat();
+            let (items, _) = read(&lines.join("\n"), 1_000);
+            let said: Vec<Value> =
+                items.iter().map(|it| serde_json::from_str(it).unwrap()).collect();
+            let said: Vec<&str> = said.iter().filter_map(|it| it["delta"].as_str()).collect();
+            assert_eq!(said, ["It is ", "************. A ", "s3cr"]);
+        }
+        let line = r#"{"type":"result","is_error":true,"result":"no \u00733cret-value"}"#;
+        assert!(read(line, 100).0[1].contains("no ************"));
+    }
+
+    #[test]
     fn a_repeated_request_takes_the_text_back() {
         let lines = [begin(), delta("Hel"), begin(), delta("Hi"), STOP.to_owned()];
         let (items, _) = read(&lines.join("\n"), 1_000);
@@ -442,8 +430,6 @@ mod tests {
         let (items, goes_on) = read(&line, 100);
         assert!(!goes_on && items[1].contains("\"code\":\"limit_money\""), "{items:?}");
         assert!(items[1].contains("has cost $0.10"), "{items:?}");
-        let arguments = arguments("system.md", None, (None, Some(0.5)));
-        assert!(arguments.ends_with(&["--max-budget-usd", "0.5"].map(str::to_owned)));
     }
 
     #[test]
@@ -466,15 +452,5 @@ mod tests {
         let (items, _) = read(&[own.as_str(), line].join("\n"), 100);
         assert!(items[1].contains("\"code\":\"auth_invalid\""), "{items:?}");
         assert_eq!(items.len(), 2, "what the program says itself is no answer");
-    }
-
-    #[test]
-    fn keys_of_the_server_are_not_inherited() {
-        for name in ["PATH", "HOME", "LANG", "LC_ALL", "https_proxy", "HTTPS_PROXY"] {
-            assert!(is_inherited(name), "{name}");
-        }
-        for name in ["ANTHROPIC_API_KEY", "CLAUDE_CODE_OAUTH_TOKEN", "AWS_PROFILE", "WB_TOKEN"] {
-            assert!(!is_inherited(name), "{name}");
-        }
     }
 }

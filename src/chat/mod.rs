@@ -9,6 +9,7 @@
 pub mod action;
 mod call;
 mod claude;
+mod claude_launch;
 mod gateway;
 mod history;
 mod hub;
@@ -33,8 +34,9 @@ pub use call::{
     insert as add_call, mint as mint_call, note_undone, of_run as calls_of_run, settle_unknown,
     start as start_call, start_again,
 };
-pub use claude::{
-    ClaudeReader, arguments as claude_arguments, is_inherited, server_file as claude_server_file,
+pub use claude::ClaudeReader;
+pub use claude_launch::{
+    arguments as claude_arguments, is_inherited, server_file as claude_server_file,
 };
 pub use gateway::{
     Access, GATEWAY_FOLDER, Gateway, Standing, forget_sign_in, has_sign_in, is_signed_in,

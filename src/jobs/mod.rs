@@ -74,6 +74,7 @@ pub use run::workspace::{
     Cleanup, HookRun, WorkspaceNeed, Workspaces, is_folder, usual_worktree, worktree_path,
 };
 pub use speak::listener::{Listen, Listener};
+pub use speak::pieces::Pieces;
 pub use speak::veil::covered;
 pub use speak::{last_screen, tell_hook};
 

@@ -24,6 +24,7 @@ use crate::process::terminal::{InPane, spawn_in_pane};
 use crate::process::tree::Children;
 
 /// Everything needed to start a guard.
+#[derive(Clone)]
 pub struct GuardSpec {
     /// The absolute path of `wb-agent`.
     pub program: Utf8PathBuf,
@@ -61,7 +62,8 @@ impl GuardSpec {
 /// the exit record.
 ///
 /// `invalid` for a launch that this version does not support; `conflict` with code `job_launched`
-/// if the job was launched before; `unavailable` if files or process cannot be created.
+/// if the job was launched before; `unavailable` if files or process cannot be created, with code
+/// `disk_full` if there was no room for the files: it can be started again.
 pub async fn spawn_guard(children: &Children, spec: GuardSpec) -> Result<Guard> {
     let GuardSpec { program, job_dir, mut launch, prompt, secrets, masked, cgroups, pane } = spec;
     launch.private_names = secrets.iter().map(|(name, _)| name.clone()).collect();
@@ -79,9 +81,7 @@ pub async fn spawn_guard(children: &Children, spec: GuardSpec) -> Result<Guard> 
                 io::ErrorKind::AlreadyExists => {
                     Error::conflict("job_launched", format!("job {name} was launched before"))
                 }
-                _ => {
-                    Error::unavailable(format!("cannot write the files in {folder}")).source(cause)
-                }
+                _ => Error::of_disk(format!("cannot write the files in {folder}"), cause),
             })
         });
         Ok::<_, Error>((log, cgroup))
@@ -186,21 +186,31 @@ fn launch_text(mut launch: Launch, cgroup: Option<&Cgroup>) -> Result<Vec<u8>> {
     }
 }
 
-/// Writes the job's files. The launch file must be new: a job is launched once.
+/// Writes the job's files, all of them or none. The launch file must be new: a job is launched
+/// once.
 fn prepare(
     folder: &JobFolder,
     launch: &[u8],
     prompt: Option<&[u8]>,
     files: &[(String, Vec<u8>)],
 ) -> io::Result<std::fs::File> {
-    folder.create(LAUNCH_FILE)?.write_all(launch)?;
-    for (name, text) in files {
-        folder.create(name)?.write_all(text)?;
+    let own = files.iter().map(|(name, text)| (name.as_str(), text.as_slice()));
+    let prompt = prompt.map(|it| (PROMPT_FILE, it));
+    let all = [(LAUNCH_FILE, launch)].into_iter().chain(own).chain(prompt);
+    let mut made = Vec::new();
+    let write = || -> io::Result<std::fs::File> {
+        for (name, text) in all {
+            let mut file = folder.create(name)?;
+            made.push(name);
+            file.write_all(text)?;
+        }
+        folder.create(GUARD_LOG)
+    };
+    let written = write();
+    if written.is_err() {
+        made.into_iter().try_for_each(|name| folder.remove(name))?;
     }
-    if let Some(prompt) = prompt {
-        folder.create(PROMPT_FILE)?.write_all(prompt)?;
-    }
-    folder.create(GUARD_LOG)
+    written
 }
 
 /// Creates the lifeline with the first line already in it: the guard never waits for it, and it

@@ -37,6 +37,20 @@ fn a_question_is_answered_piece_by_piece_and_kept() {
     server.stop();
 }
 
+/// The guard sees each piece alone. Fails with `WB_WITHOUT=masking`.
+#[test]
+fn g28_a_secret_in_pieces_is_covered_in_the_answer() {
+    let bench = Bench::new();
+    assistant(&bench, "");
+    let server = bench.serve();
+    let items = ask(&bench, json!({"message": "leak"}));
+    let covered = format!("It is {}, I am of", "*".repeat("of the operator".len()));
+    assert_eq!(text_of(&items), covered);
+    let session = items[0]["session_id"].as_str().unwrap();
+    assert_eq!(history(&bench, session)["messages"][1]["body"], covered);
+    server.stop();
+}
+
 /// The program's own session is gone on with exactly where it stands; else all is told again.
 #[test]
 fn a_second_question_goes_on_with_the_session_of_the_program() {

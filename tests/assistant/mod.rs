@@ -97,6 +97,7 @@ case $last in
     begin; say 'half '; echo $$ > "$OUT/pid"
     while [ ! -e "$OUT/go" ]; do sleep 0.05; done
     say 'whole'; finish ;;
+  leak) begin; say 'It is of the'; say ' oper'; say 'ator, I am of'; finish ;;
   silent) begin; say 'so far'; while :; do sleep 0.2; done ;;
   stubborn)
     trap 'use toolu_1 write_file "{\"path\":\"late.md\",\"content\":\"x\"}"; cut' INT TERM

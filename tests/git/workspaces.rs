@@ -128,6 +128,21 @@ async fn g36_what_an_agent_left_is_kept_whether_it_committed_or_not() {
     assert_eq!(bench.left(), (0, false));
 }
 
+/// A file with a hole is as large as somebody likes: git would read it for hours.
+#[tokio::test]
+async fn a_huge_file_in_a_worktree_is_not_read() {
+    let bench = Bench::new(&[("a.md", "one\n")]).await;
+    for name in ["a.md", "new.md"] {
+        let tree = bench.make().await;
+        let file = std::fs::File::create(tree.path.join(name)).unwrap();
+        file.set_len(1 << 40).unwrap();
+        assert_eq!(bench.remove(&tree, Discard::Nothing).await, Err("not_kept".to_owned()));
+        assert!(tree.path.join(name).is_file());
+        assert_eq!(bench.remove(&tree, Discard::Unkept).await, Ok(None));
+    }
+    assert_eq!(bench.left(), (0, false));
+}
+
 /// Fails with `WB_WITHOUT=kept_proof`.
 #[tokio::test]
 async fn g36_work_is_kept_when_it_can_be_read_back() {

@@ -152,6 +152,70 @@ fn g31_nothing_is_written_through_a_link_that_a_job_made() {
     server.stop();
 }
 
+/// Fails with `WB_WITHOUT=behind_links`.
+#[test]
+fn g31_what_is_behind_a_link_that_was_there_before_is_read() {
+    let bench = Bench::new();
+    let (git, away) = (bench.top.join(".git"), bench.out.join("away"));
+    std::fs::create_dir_all(&away).unwrap();
+    std::fs::copy(git.join("config"), away.join("config")).unwrap();
+    for name in ["hook", "exclude", "attributes"] {
+        std::fs::write(away.join(name), "\n").unwrap();
+    }
+    // One of several links, and one whose target is made later.
+    std::os::unix::fs::symlink(away.join("config"), away.join("hop")).unwrap();
+    let links = [
+        ("config", "hop"),
+        ("hooks/pre-commit", "hook"),
+        ("hooks/post-commit", "made"),
+        ("info/exclude", "exclude"),
+        ("info/attributes", "attributes"),
+    ];
+    for (name, target) in links {
+        drop(std::fs::remove_file(git.join(name)));
+        std::os::unix::fs::symlink(away.join(target), git.join(name)).unwrap();
+        declare(&bench, target, &format!("echo '# obey' >> '{away}/{target}'"));
+    }
+    declare(&bench, "next", "exit 0");
+    let config = format!("rm .git/config && cp '{away}/config' .git/config");
+    declare(&bench, "replaces", &config);
+    declare(&bench, "hides", &format!("{config}; echo '# obey' >> '{away}/config'"));
+    let server = bench.serve();
+    // Nothing has changed, and nothing is said.
+    let named = told(&bench.ended(&bench.job("next", json!({}))));
+    assert!(!named.contains("behind"), "{named}");
+    for (name, target) in links {
+        let file = if target == "hop" { "config" } else { target };
+        let was = std::fs::read(away.join(file)).ok();
+        let job = bench.job(target, json!({}));
+        let named = told(&bench.ended(&job));
+        let link = format!(".git/{name} (behind the link)");
+        assert!(named.contains(&format!("touched_git: {link} (changed)")), "{named}");
+        let steers = named.contains(&format!("agent_files: {link} can control"));
+        assert_eq!(steers, !name.starts_with("info/"), "{named}");
+        let next = bench.job("next", json!({}));
+        if steers {
+            is_held(&bench, &next, &job);
+        }
+        assert!(cannot_restore(&bench, &job).contains("was not kept"));
+        match was {
+            Some(was) => std::fs::write(away.join(file), was).unwrap(),
+            None => std::fs::remove_file(away.join(file)).unwrap(),
+        }
+        assert_eq!(bench.cli(&["job", "restore", &job]).0, 0);
+        bench.ended(&next);
+    }
+    // The link itself is put back, if what it leads to is as it was.
+    let job = bench.job("replaces", json!({}));
+    assert!(!told(&bench.ended(&job)).contains("behind"));
+    let (code, out, err) = bench.cli(&["job", "restore", &job]);
+    assert_eq!(code, 0, "{out}{err}");
+    assert!(git.join("config").is_symlink());
+    let named = told(&bench.ended(&bench.job("hides", json!({}))));
+    assert!(named.contains(".git/config (changed), .git/config (behind the link)"), "{named}");
+    server.stop();
+}
+
 /// Fails with `WB_WITHOUT=git_folder`.
 #[test]
 fn g31_a_link_counts_while_the_job_that_made_it_runs() {

@@ -284,6 +284,32 @@ fn g31_no_agent_starts_while_a_job_that_runs_has_changed_what_it_would_obey() {
     server.stop();
 }
 
+/// A job whose look has to wait for that of another says so.
+#[cfg(feature = "faults")]
+#[test]
+fn a_job_that_waits_for_a_look_says_so() {
+    let bench = Bench::new();
+    bench.limits("jobs = 2");
+    declare(&bench, "next", "exit 0");
+    let armed = bench.base.join("armed");
+    std::fs::write(&armed, "").unwrap();
+    let server = bench.serve_with(&[("WB_FAIL_AT", "look"), ("WB_CRASH_WHEN", armed.as_str())]);
+    let waits = |job: &str| until("it says so", || bench.show(job)["waiting"]["code"] == "look");
+    let first = bench.job("next", json!({}));
+    waits(&first);
+    assert!(bench.show(&first)["waiting"]["job_id"].is_null());
+    let second = bench.job("next", json!({}));
+    waits(&second);
+    let why = bench.show(&second)["waiting"].clone();
+    assert_eq!(why["job_id"], first.as_str(), "{why:#}");
+    assert!(why["message"].as_str().unwrap().contains(&format!("job {first} is first")), "{why}");
+    std::fs::remove_file(&armed).unwrap();
+    for job in [first, second] {
+        assert!(bench.ended(&job)["waiting"].is_null());
+    }
+    server.stop();
+}
+
 /// Fails with `WB_WITHOUT=one_decision`.
 #[test]
 fn g31_what_is_kept_for_one_job_is_kept_for_all_that_saw_the_same() {

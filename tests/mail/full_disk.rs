@@ -114,6 +114,32 @@ fn an_instance_waits_for_room_for_its_payload() {
     server.stop();
 }
 
+/// The disk is full when the files of a guard are written: its job waits for room.
+#[cfg(feature = "faults")]
+#[test]
+fn a_job_waits_for_room_for_the_files_of_its_guard() {
+    let bench = Bench::new();
+    let disk = SmallDisk::mount(&bench.data, 16);
+    bench.word_kind("prints", "timeout = \"1m\"", "echo started >> \"$OUT/started\"");
+    let armed = bench.base.join("armed");
+    let mut env = vec![("WB_FAIL_AT", "before_launch"), ("WB_CRASH_WHEN", armed.as_str())];
+    env.extend(disk.env());
+    let server = bench.serve_with(&env);
+    let is_held = || std::fs::read_to_string(&armed).is_ok_and(|it| it == "before_launch");
+    std::fs::write(&armed, "").unwrap();
+    let job = bench.job("prints", json!({}));
+    until("its guard is about to be started", is_held);
+    disk.fill();
+    std::fs::remove_file(&armed).unwrap();
+    until("it waits for room", || server.log().contains("its guard waits"));
+    assert_eq!(bench.show(&job)["status"], "running");
+    disk.free();
+    let ended = bench.ended(&job);
+    assert_eq!(ended["status"], "succeeded", "{ended:#}\n{}", server.log());
+    assert_eq!(bench.left("started"), "started");
+    server.stop();
+}
+
 /// A worktree for which there is no room: its instance fails by name, and what was made of it is
 /// removed. With room, the next one works.
 #[test]

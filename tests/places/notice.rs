@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::{events, kept, kept_in, ready, told};
-use crate::support::{Bench, until, wait_for, within};
+use crate::support::{Bench, shell, until, wait_for, within};
 
 const MORE: &str = "# Guide\n\nA new beginning.\n\nThe first line.\n\nThe second line.\n";
 
@@ -31,6 +31,28 @@ fn a_commit_of_somebody_else_is_noticed_and_its_topics_are_placed() {
     assert_eq!((&kept["state"], &kept["by"]), (&json!("shifted"), &json!("system")));
     let quote = &bench.get(&format!("/api/topics/{}", topic.id)).ok()["topic"]["anchor"]["prefix"];
     assert!(quote.as_str().unwrap().contains("A new beginning."), "the baseline moved: {quote}");
+    server.stop();
+}
+
+/// Whoever clones the repository again while a server runs learns so before an approval is refused.
+#[test]
+fn a_repository_that_was_cloned_again_is_reported() {
+    let bench = Bench::new();
+    let (git, new) = (bench.top.join(".git"), bench.out.join("new"));
+    let server = bench.serve();
+    ready(&bench);
+    let warnings = || bench.json(&["status"])["warnings"].to_string();
+    assert!(!warnings().contains("another repository"), "{}", warnings());
+    shell(&format!("cp -a '{git}' '{new}' && rm -r '{git}' && mv '{new}' '{git}'"));
+    let lines = || server.log().matches("is another repository").count();
+    until("the log says so", || lines() > 0);
+    assert!(warnings().contains("is another repository: it was a folder"), "{}", warnings());
+    bench.write("notes.md", "# Notes\n\nOther.\n");
+    told(&bench, "notes.md");
+    assert_eq!(lines(), 1, "{}", server.log());
+    server.stop();
+    let server = bench.serve();
+    assert!(!warnings().contains("another repository"), "{}", warnings());
     server.stop();
 }
 

@@ -10,7 +10,8 @@ use crate::documents::changes::plan::{item, outcome};
 use crate::documents::changes::{Changes, PrivateChange};
 use crate::documents::git::{GitFolder, Repo, blocking};
 use crate::documents::snapshot::{
-    HOOKS, Snapshot, Work, hook_behind_a_link, hooks_facts, link_at, may_be_link,
+    HOOKS, Snapshot, Work, behind_now, hook_behind_a_link, hooks_facts, link_at, link_of,
+    may_be_link,
 };
 use crate::process::Root;
 
@@ -86,6 +87,21 @@ pub(super) fn link(repo: &Repo, it: &PrivateChange) -> Result<Option<Item>> {
     };
     let to = "put it back by hand".to_owned();
     Ok(Some(item(format!(".git/{}", it.name), to, outcome, Some(why))))
+}
+
+/// Returns the plan for what is behind a link in the place of one of git's own files.
+pub(super) fn behind(repo: &Repo, it: &PrivateChange) -> Result<Option<Item>> {
+    let Some(link) = link_of(&it.name) else { return Ok(None) };
+    let now = behind_now(repo, link, &it.before)?;
+    let outcome = outcome(now == it.before, now == it.after, false);
+    let why = match outcome {
+        Outcome::NotKept => {
+            "it is outside of the working tree and was not kept: put it back by hand"
+        }
+        _ => "it is another one now",
+    };
+    let name = format!(".git/{}", it.name);
+    Ok(Some(item(name, "put it back by hand".to_owned(), outcome, Some(why.to_owned()))))
 }
 
 /// Returns the plan for hooks that cannot be put back: behind a link, or in a closed folder.

@@ -30,7 +30,7 @@ use crate::documents::snapshot::{
 };
 use crate::store::Store;
 
-use private::private;
+use private::{judge_behind, private};
 use refs::refs;
 
 pub use crate::api::changes::ChangesState;
@@ -236,6 +236,7 @@ pub async fn compare(
         private: private(&before, after),
         ..Changes::default()
     };
+    judge_behind(repo, &mut changes.private).await?;
     ignored::judge(repo, kept, (&before, after), &mut changes).await?;
     sight::look_again(repo, kept, &before, &mut changes).await?;
     unread::drop_unchanged(repo, &mut changes).await?;

@@ -266,6 +266,9 @@ impl Present {
     /// Returns whether one of git's own files can be restored.
     pub(super) async fn private(&self, repo: &Repo, it: &PrivateChange) -> Result<Item> {
         let root = git_root(repo, &it.name)?;
+        if let Some(behind) = astray::behind(repo, it)? {
+            return Ok(behind);
+        }
         if let Some(hook) = astray::hook(repo, &root, it)? {
             return Ok(hook);
         }

@@ -1,10 +1,15 @@
 //! Which of git's own files changed between two snapshots.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::mem;
 
 use serde::{Deserialize, Serialize};
 
-use crate::documents::snapshot::{HOOKS, Snapshot, Work, may_be_link, names_lock};
+use crate::base::{Error, Result};
+use crate::documents::git::{Repo, blocking};
+use crate::documents::snapshot::{
+    HOOKS, Snapshot, Work, behind_again, link_of, may_be_link, names_lock,
+};
 
 /// A changed file of git's own.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -39,6 +44,32 @@ impl PrivateChange {
         };
         format!(".git/{} ({how})", self.name)
     }
+}
+
+/// Drops what is behind links that changed themselves, unless it is not behind the earlier link any
+/// more as it was.
+pub(super) async fn judge_behind(repo: &Repo, changes: &mut Vec<PrivateChange>) -> Result<()> {
+    let is_behind = |it: &PrivateChange| link_of(&it.name).is_some();
+    if !changes.iter().any(is_behind) {
+        return Ok(());
+    }
+    let (behind, mut all): (Vec<_>, Vec<_>) = mem::take(changes).into_iter().partition(is_behind);
+    let links: BTreeSet<String> = all.iter().map(|it| it.name.clone()).collect();
+    let repo = repo.clone();
+    let judged = blocking(move || {
+        let mut judged = Vec::new();
+        // A link that is new, or a snapshot of an earlier version of this program, has nothing.
+        for mut it in behind.into_iter().filter(|it| it.before != Work::Nothing) {
+            if link_of(&it.name).is_some_and(|link| links.contains(link)) {
+                it.after = behind_again(&repo, &it.before)?;
+            }
+            judged.extend(Some(it).filter(|it| it.before != it.after));
+        }
+        Ok::<_, Error>(judged)
+    });
+    all.extend(judged.await??);
+    *changes = all;
+    Ok(())
 }
 
 pub(super) fn private(before: &Snapshot, after: &Snapshot) -> Vec<PrivateChange> {

@@ -7,7 +7,7 @@
 use crate::base::{Result, is_agent_file};
 use crate::documents::changes::{Changes, FileChange, PrivateChange, how};
 use crate::documents::git::{Repo, blocking};
-use crate::documents::snapshot::{Kept, Snapshot, Work};
+use crate::documents::snapshot::{Kept, Snapshot, Work, link_of};
 use crate::process::read_small;
 
 /// Largest configuration that is read, in bytes.
@@ -51,7 +51,7 @@ async fn ignores_otherwise(kept: &Kept, changes: &Changes) -> Result<bool> {
         return Ok(true);
     }
     for it in &changes.private {
-        let is_other = match it.name.as_str() {
+        let is_other = match link_of(&it.name).unwrap_or(&it.name) {
             "info/exclude" => true,
             "config" | "config.worktree" => names_ignored(kept, it).await?,
             _ => false,

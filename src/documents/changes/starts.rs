@@ -8,7 +8,7 @@ use crate::base::Result;
 use crate::documents::changes::{NAMED_MAX, PrivateChange};
 use crate::documents::git::programs::{Setting, shown_setting};
 use crate::documents::git::{Repo, blocking};
-use crate::documents::snapshot::{COMMON_DIR, HOOKS, Kept, Work};
+use crate::documents::snapshot::{COMMON_DIR, HOOKS, Kept, Work, link_of};
 use crate::process::read_small;
 
 /// Largest configuration that is read, in bytes.
@@ -24,11 +24,19 @@ impl PrivateChange {
 
     /// Returns its name among the files that control agents.
     pub(super) fn steering_name(&self) -> String {
-        match is_hook(&self.name) || self.name == COMMON_DIR || self.leads_elsewhere() {
+        let is_whole = is_hook(&self.name) || self.name == COMMON_DIR || self.leads_elsewhere();
+        match is_whole || starts_behind(&self.name) {
             true => format!(".git/{}", self.name),
             false => format!(".git/{} ({})", self.name, self.starts.join(", ")),
         }
     }
+}
+
+/// Returns whether a name is that of a file behind a link from which git starts programs. Nobody
+/// keeps what was in it.
+fn starts_behind(name: &str) -> bool {
+    let starts = |it: &str| matches!(it, "config" | "config.worktree" | COMMON_DIR) || is_hook(it);
+    link_of(name).is_some_and(starts)
 }
 
 /// Returns whether a name is that of a hook, or of their folder.
@@ -40,7 +48,7 @@ fn is_hook(name: &str) -> bool {
 pub(super) async fn note(repo: &Repo, kept: &Kept, changes: &mut [PrivateChange]) -> Result<()> {
     for it in changes {
         it.starts = match it.name.as_str() {
-            name if it.leads_elsewhere() => vec![name.to_owned()],
+            name if it.leads_elsewhere() || starts_behind(name) => vec![name.to_owned()],
             name if is_hook(name) && it.after != Work::Nothing => {
                 vec![name.to_owned()]
             }

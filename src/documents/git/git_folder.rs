@@ -192,6 +192,29 @@ impl Repo {
         Ok(())
     }
 
+    /// Returns a warning if another repository is in the place of the known one: people put one
+    /// there, too, by cloning it again.
+    ///
+    /// # Errors
+    /// Never fails: what cannot be read is nothing.
+    pub async fn replacement(&self) -> Result<Option<String>> {
+        let Some(opened) = self.shared.opened.as_ref().filter(|_| !fault::is_off("git_folder"))
+        else {
+            return Ok(None);
+        };
+        let repo = self.clone();
+        let now = blocking(move || repo.git_folder()).await?;
+        let known = opened.lock().unwrap_or_else(PoisonError::into_inner).folder.clone();
+        if now.kind == NOTHING || now == known {
+            return Ok(None);
+        }
+        let message = self.replaced(&known, &now, None).message().to_owned();
+        Ok(Some(format!(
+            "{message}: approvals and worktrees are refused; move the earlier one back by hand, \
+             or, if it was you, restart the server"
+        )))
+    }
+
     /// Returns the error for another repository in the place of the known one, since a job ran.
     pub(in crate::documents) fn replaced(
         &self,

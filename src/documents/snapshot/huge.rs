@@ -81,7 +81,8 @@ fn huge_of(top: &Utf8Path, listed: &Listed) -> Result<Vec<(String, Staged)>> {
     huge.map(|it| status::entry(&[b"H ", it].concat())).collect()
 }
 
-fn is_huge(top: &Utf8Path, path: &[u8]) -> bool {
+/// Returns whether a file is too large to be compared.
+pub(in crate::documents) fn is_huge(top: &Utf8Path, path: &[u8]) -> bool {
     let file = top.as_std_path().join(std::ffi::OsStr::from_bytes(path));
     file.symlink_metadata().is_ok_and(|it| it.is_file() && it.len() >= HUGE_BYTES_MIN)
 }

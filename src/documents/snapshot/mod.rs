@@ -4,6 +4,7 @@
 //! Clean paths are not listed: there index and working tree match the checked-out commit. A
 //! snapshot is therefore as large as the uncommitted work, not as the repository.
 
+mod behind;
 mod by_content;
 mod huge;
 mod kept;
@@ -26,6 +27,9 @@ use crate::base::{BlobId, Result, is_agent_file};
 use crate::documents::git::{GitFolder, Repo, blocking};
 use crate::process::{Root, Standing};
 
+pub use behind::leads_out;
+pub(in crate::documents) use behind::{again as behind_again, link_of, now as behind_now};
+pub(in crate::documents) use huge::is_huge;
 pub use kept::Kept;
 pub use links::are_below as are_links_below;
 pub(in crate::documents) use links::{link_at, may_be_link};
@@ -34,7 +38,7 @@ pub(in crate::documents) use private::{
 };
 pub(in crate::documents) use status::ANNOUNCED;
 pub(in crate::documents) use steering::{STEERS, facts_within};
-pub use watched_jobs::{Look, Looks};
+pub use watched_jobs::{Look, Looks, Wait};
 
 /// Most files whose content is read and stored; for others only size and times are.
 const READ_MAX: usize = 2_000;

@@ -8,7 +8,7 @@ use camino::Utf8PathBuf;
 use crate::base::Result;
 use crate::base::limit::SOURCE_BYTES_MAX;
 use crate::documents::git::Repo;
-use crate::documents::snapshot::{Reader, Work, links, name};
+use crate::documents::snapshot::{Reader, Work, behind, links, name};
 use crate::process::{Root, Standing};
 
 /// The file that names other places of objects.
@@ -16,7 +16,7 @@ pub(in crate::documents) const ALTERNATES: &str = "objects/info/alternates";
 /// The file that names the folder with the objects, settings and hooks of a worktree.
 pub(in crate::documents) const COMMON_DIR: &str = "commondir";
 /// Files in the folder shared by all worktrees.
-const SHARED: &[&str] = &[
+pub(super) const SHARED: &[&str] = &[
     "config",
     "info/exclude",
     "info/attributes",
@@ -28,7 +28,7 @@ const SHARED: &[&str] = &[
     "shallow.lock",
 ];
 /// Files and folders of one worktree.
-const OWN: &[&str] = &[
+pub(super) const OWN: &[&str] = &[
     COMMON_DIR,
     "config.worktree",
     "info/sparse-checkout",
@@ -50,7 +50,7 @@ const OWN: &[&str] = &[
 /// The folder of hooks, named where it is no plain folder that can be listed.
 pub(in crate::documents) const HOOKS: &str = "hooks";
 /// Most hooks examined.
-const HOOKS_MAX: usize = 100;
+pub(super) const HOOKS_MAX: usize = 100;
 /// What git runs by name: in a folder that cannot be listed, it finds them all the same.
 const HOOK_NAMES: &[&str] = &[
     "applypatch-msg",
@@ -127,6 +127,9 @@ pub(super) fn look(
                     found.extend(behind.map(|work| (name, work)));
                 }
                 work => {
+                    if let Work::Link { .. } = work {
+                        found.extend(behind::look(repo, &root, &name)?);
+                    }
                     found.insert(name, work);
                 }
             }
@@ -197,7 +200,11 @@ pub(super) fn facts_behind(repo: &Repo, folder: &Root, name: &str) -> Result<Opt
     Ok(match folder.standing(name::path(name), SOURCE_BYTES_MAX)? {
         Standing::Nothing => None,
         Standing::File { bytes, mode } => Some(format!("{mode:o} {}", repo.hash(&bytes))),
-        Standing::Link { target } => Some(format!("-> {target}")),
+        Standing::Link { target } => {
+            let place = folder.path().as_std_path().join(name::path(name));
+            let further = behind::facts(repo, &place)?.unwrap_or_default();
+            Some(format!("-> {target} {further}"))
+        }
         Standing::Other { facts } => Some(facts),
     })
 }

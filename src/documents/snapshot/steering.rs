@@ -179,6 +179,11 @@ fn linked(top: &Utf8Path, folders: [&Utf8PathBuf; 2]) -> BTreeSet<PathBuf> {
     found
 }
 
+/// Returns whether a place is in the working tree, where what links lead to is compared.
+pub(super) fn is_followed(top: &Utf8Path, place: &Path) -> bool {
+    plain(place, top).is_some_and(|it| !it.starts_with(".git"))
+}
+
 /// Returns each path in the repository that a link passes through.
 pub(super) fn followed(top: &Utf8Path, link: &str) -> Vec<String> {
     let mut found = Vec::new();

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde::{Deserialize, Serialize};
 
-use crate::base::{BlobId, JobId};
+use crate::base::{BlobId, JobId, Millis};
 use crate::documents::snapshot::own_index::{Listed, OwnIndex};
 use crate::documents::snapshot::{Snapshot, Work};
 
@@ -18,6 +18,28 @@ pub struct Look {
     pub others: BTreeSet<JobId>,
 }
 
+/// A look at the repository that a job waits for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Wait {
+    /// Since when.
+    pub since: Millis,
+    /// The job that has looked for longest, if it is another one.
+    pub other: Option<JobId>,
+}
+
+/// Marks a job as waiting for a look at the repository until it is dropped.
+#[derive(Debug)]
+pub struct Looking {
+    looks: Looks,
+    job: JobId,
+}
+
+impl Drop for Looking {
+    fn drop(&mut self) {
+        self.looks.looking().remove(&self.job);
+    }
+}
+
 /// The last listing, with the facts of its files.
 type LastListed = Option<(String, Arc<Listed>)>;
 
@@ -25,6 +47,7 @@ type LastListed = Option<(String, Arc<Listed>)>;
 #[derive(Clone, Debug, Default)]
 pub struct Looks {
     running: Arc<Mutex<HashMap<JobId, Look>>>,
+    looking: Arc<Mutex<HashMap<JobId, Millis>>>,
     listed: Arc<Mutex<LastListed>>,
     own_index: Arc<tokio::sync::Mutex<Option<OwnIndex>>>,
 }
@@ -57,6 +80,22 @@ impl Looks {
     /// Stops watching a job that has ended, and returns what was recorded.
     pub fn end(&self, job: &JobId) -> Option<Look> {
         self.running().remove(job)
+    }
+
+    /// Notes that a job waits for a look at the repository. There is one look at a time.
+    #[must_use]
+    pub fn begin_look(&self, job: &JobId, now: Millis) -> Looking {
+        self.looking().insert(job.clone(), now);
+        Looking { looks: self.clone(), job: job.clone() }
+    }
+
+    /// Returns the look that a job waits for, if it does.
+    pub fn wait_of(&self, job: &JobId) -> Option<Wait> {
+        let looking = self.looking();
+        let since = *looking.get(job)?;
+        let first = looking.iter().min_by_key(|(id, at)| (**at, (*id).clone()));
+        let other = first.map(|it| it.0).filter(|it| *it != job).cloned();
+        Some(Wait { since, other })
     }
 
     /// Adjusts the snapshots of running jobs after a recorded change by a person.
@@ -94,6 +133,10 @@ impl Looks {
 
     pub(super) fn own_index(&self) -> &tokio::sync::Mutex<Option<OwnIndex>> {
         &self.own_index
+    }
+
+    fn looking(&self) -> MutexGuard<'_, HashMap<JobId, Millis>> {
+        self.looking.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn running(&self) -> MutexGuard<'_, HashMap<JobId, Look>> {

@@ -4,12 +4,16 @@
 //! have told to ignore files, adds what is staged, and names those that a sparse checkout leaves
 //! out.
 
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
+
 use camino::Utf8Path;
 
 use crate::base::limit::KEPT_WORK_BYTES_MAX;
 use crate::base::{BlobId, Error, Result, fault, truncate_chars};
 use crate::documents::git::{Call, GIT_FAILED, Person, blocking};
-use crate::documents::snapshot::name;
+use crate::documents::snapshot::{is_huge, name};
 use crate::documents::workspace::commits::lost;
 use crate::documents::workspace::index::Index;
 use crate::documents::workspace::proof::{UNREADABLE, require_readable};
@@ -194,6 +198,7 @@ async fn write_tree(
         let call = tree.call(args).await?.set("core.splitIndex=false");
         Ok(call.env("GIT_INDEX_FILE", index.as_str()).writing().output_max(LISTING_BYTES_MAX))
     };
+    refuse_huge(tree, head).await?;
     call(&["read-tree", head.as_str()]).await?.output().await?;
     // 1: some files differ, which is not a failure.
     let refreshed = call(&["update-index", "-q", "--refresh"]).await?.run().await?;
@@ -237,6 +242,38 @@ async fn write_tree(
     call(&["write-tree"]).await?.line().await
 }
 
+/// Refuses tracked files that are too large to compare, unless they have their committed size: git
+/// would read them, and a file with a hole is as large as somebody likes.
+async fn refuse_huge(tree: &Tree, head: &BlobId) -> Result<()> {
+    let list = async |args: &[&str]| {
+        let call = tree.repo.git().call(&["ls-tree", "--full-tree", "-r", "-z"]);
+        let call = args.iter().fold(call, |call, it| call.arg(*it)).arg(head.as_str());
+        call.output_max(LISTING_BYTES_MAX).output().await
+    };
+    let (top, names) = (tree.path.clone(), list(&["--name-only"]).await?);
+    let huge: BTreeMap<Vec<u8>, u64> = blocking(move || {
+        let names = names.split(|byte| *byte == 0).filter(|it| is_huge(&top, it));
+        names.map(|it| (it.to_vec(), bytes_of(&top, it))).collect()
+    })
+    .await?;
+    if huge.is_empty() {
+        return Ok(());
+    }
+    // `MODE TYPE ID SIZE<tab>PATH`.
+    let sized = list(&["--long"]).await?;
+    for record in sized.split(|byte| *byte == 0) {
+        let text = name::shown(record);
+        let Some((about, path)) = text.split_once('\t') else { continue };
+        let Some(bytes) = huge.get(&*name::bytes(path)) else { continue };
+        if about.rsplit(' ').next() != Some(&bytes.to_string()) {
+            return Err(not_kept(format!(
+                "{path} has {bytes} bytes, and at most {KEPT_WORK_BYTES_MAX} are kept"
+            )));
+        }
+    }
+    Ok(())
+}
+
 /// Returns those of the missing files that a sparse checkout leaves out: they are unchanged.
 async fn hidden_of(gone: &[u8], theirs: &Index<'_>) -> Result<Vec<u8>> {
     if gone.is_empty() {
@@ -274,15 +311,14 @@ async fn size_of(tree: &Tree, names: Vec<u8>) -> Result<u64> {
     let top = tree.path.clone();
     blocking(move || {
         let names = names.split(|byte| *byte == 0).filter(|it| !it.is_empty());
-        names
-            .map(|name| {
-                use std::os::unix::ffi::OsStrExt as _;
-                let path = top.as_std_path().join(std::ffi::OsStr::from_bytes(name));
-                path.symlink_metadata().map_or(0, |it| it.len())
-            })
-            .sum()
+        names.map(|it| bytes_of(&top, it)).sum()
     })
     .await
+}
+
+fn bytes_of(top: &Utf8Path, name: &[u8]) -> u64 {
+    let path = top.as_std_path().join(OsStr::from_bytes(name));
+    path.symlink_metadata().map_or(0, |it| it.len())
 }
 
 /// Refuses a worktree in which the agent created a repository: its commits exist only there.

@@ -12,9 +12,10 @@ use crate::flows::assistant::instructions::{
     MEMORY_CHARS_MAX, MEMORY_FILE, PROMPT_CHARS_MAX, PROMPT_FILE,
 };
 use crate::flows::assistant::{seat, vault};
+use crate::flows::check::external;
 use crate::flows::{Site, Works};
 use crate::jobs::{
-    Alone, Generation, Job, KIND_CHANGED, Listen, Listener, Pool, Prepared, job_dir,
+    Alone, Generation, Job, KIND_CHANGED, Listen, Listener, Pieces, Pool, Prepared, job_dir,
 };
 use crate::people::{self, Caller, Person};
 use crate::process::JobFolder;
@@ -302,7 +303,12 @@ pub(in crate::flows) fn listen(works: &Works) -> Listen {
         let tools = assistant.tools.keys().copied().collect();
         let most = assistant.limits.steps;
         let steps = run.policy.max_steps.map_or(most, |it| it.min(most));
-        let reader = ClaudeReader::new(line, tools, (assistant.limits.output_bytes, steps));
+        let bounds = (assistant.limits.output_bytes, steps);
+        // The person's sign-in is a secret that no script names.
+        let own = Home::of(&config.site.data, &run.person_id).claude_token()?;
+        let place = (works.config.folder.as_path(), external::environment());
+        let pieces = Pieces::of(config, (place.0, &place.1), own.into_iter().collect());
+        let reader = ClaudeReader::new(line, tools, bounds, pieces);
         Ok(Some(Box::new(reader) as Box<dyn Listener>))
     })
 }

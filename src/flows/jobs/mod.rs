@@ -47,6 +47,9 @@ pub use board::counts;
 pub use private_output::PRIVATE_OUTPUT;
 pub(in crate::flows) use private_output::require_open_output;
 
+/// How long a look at the repository may take before it is a reason to wait, in milliseconds.
+const LONG_LOOK_MS: i64 = 2_000;
+
 /// The body of `POST /api/agent/jobs`: the kind, its inputs, and when to start.
 #[derive(Clone, Debug, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -322,6 +325,7 @@ pub(super) fn view_with(
             let now = works.store.clock().now();
             none.insert(Outlook::load(c, viewer, &works.config, now)?).why(c, &job)?
         }
+        (Status::Running, _) => looks(works, &job.id),
         _ => None,
     };
     let config = works.config_of(&job.id);
@@ -362,6 +366,26 @@ pub(super) fn view_with(
         monitor: None,
         environment: Vec::new(),
         job,
+    })
+}
+
+/// Returns why a running job waits whose agent has not started or has ended, if a look at the
+/// repository takes long.
+fn looks(works: &super::Works, id: &JobId) -> Option<Waiting> {
+    let wait = works.repo.looks().wait_of(id)?;
+    if works.store.clock().now().0 - wait.since.0 < LONG_LOOK_MS {
+        return None;
+    }
+    let since = wait.since.minute();
+    let first = wait.other.as_ref().map(|it| format!("; job {it} is first"));
+    let first = first.unwrap_or_default();
+    Some(Waiting {
+        code: "look".into(),
+        message: format!("the repository has been compared since {since} UTC{first}"),
+        until: None,
+        job_id: wait.other,
+        job_kind: None,
+        job_started_at: None,
     })
 }
 

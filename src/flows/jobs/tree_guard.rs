@@ -109,6 +109,7 @@ impl Drop for Noted {
 
 /// Records the state before the agent starts; a failure becomes a warning.
 async fn begin(works: &Works, job: &JobId, known: Cached<'_>) -> std::result::Result<(), String> {
+    let _look = works.repo.looks().begin_look(job, works.store.clock().now());
     let begun = async {
         let kept = open_kept(works).await?;
         let before = look(works, job, &kept, known).await?;
@@ -147,6 +148,7 @@ async fn is_steady(works: &Works, job: &JobId, known: Cached<'_>) -> bool {
     if fault::is_off("steering_hold") || is_builtin(works, job).await {
         return true;
     }
+    let _look = works.repo.looks().begin_look(job, works.store.clock().now());
     let mut is_steady = true;
     for (other, begun) in works.repo.looks().others(Some(job)) {
         is_steady &= !judge(works, &other, &begun, known).await;
@@ -311,6 +313,7 @@ async fn starting(works: &Works, job: &JobId) -> Option<String> {
 /// Compares again, records the changes and returns sentences that name them.
 async fn finish(works: &Works, job: &JobId, look: Option<Look>, known: Cached<'_>) -> Vec<String> {
     let Some(look) = look else { return Vec::new() };
+    let _look = works.repo.looks().begin_look(job, works.store.clock().now());
     match compare(works, job, look, known).await {
         Ok(told) => {
             forget(works, job).await;
@@ -330,6 +333,9 @@ async fn finish(works: &Works, job: &JobId, look: Option<Look>, known: Cached<'_
 }
 
 async fn look(works: &Works, job: &JobId, kept: &Kept, known: Cached<'_>) -> Result<Snapshot> {
+    while fault::holds("look") {
+        tokio::time::sleep(AGAIN).await;
+    }
     let named = named_for(works, job);
     let look = works.repo.look(kept, &named);
     let Some(known) = known else { return look.await };

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 use crate::base::{Clock, Result, fault, is_agent_file};
 use crate::documents::git::Repo;
-use crate::documents::snapshot::are_links_below;
+use crate::documents::snapshot::{are_links_below, leads_out};
 use crate::process::Stamp;
 
 /// Most names in a stamp; in a larger tree git runs every time.
@@ -101,9 +101,10 @@ impl<T: Clone> Known<T> {
         let taken = tokio::task::spawn_blocking(move || {
             // What git reads behind a link or a file, no stamp tells.
             let (top, others) = folders.split_first()?;
+            let is_linked = |it: &Utf8Path| are_links_below(it) || leads_out(top, it);
             let is_led = Repo::is_led_elsewhere(top, others)
-                || are_links_below(&top.join(".git"))
-                || others.iter().any(|it| are_links_below(it));
+                || is_linked(&top.join(".git"))
+                || others.iter().any(|it| is_linked(it));
             if is_led && !fault::is_off("git_folder") {
                 return None;
             }

@@ -56,7 +56,8 @@ pub type Told = Arc<dyn Fn(Works, Arc<Vec<SourceChange>>) -> BoxFuture<'static, 
 /// Looks whenever something may have changed, until `stop`.
 pub async fn serve(works: Works, presence: Presence, told: Vec<Told>, stop: CancellationToken) {
     let (marks, is_whole, is_behind) = (Vec::new(), false, !fault::is_off("catching_up"));
-    let mut watch = Watch { works, told, notices: None, marks, is_whole, is_behind };
+    let (notices, replaced) = (None, None);
+    let mut watch = Watch { works, told, notices, marks, is_whole, is_behind, replaced };
     tokio::select! {
         () = watch.go_on(&presence) => {}
         () = stop.cancelled() => {}
@@ -103,6 +104,8 @@ struct Watch {
     is_whole: bool,
     /// Whether callbacks for recorded changes may be incomplete.
     is_behind: bool,
+    /// The warning about another repository, once it is in the log.
+    replaced: Option<String>,
 }
 
 /// Where to look next.
@@ -135,6 +138,11 @@ impl Watch {
 
     /// Starts watching before it looks, so that changes in between are noticed.
     async fn look(&mut self, due: &Due) -> Result<()> {
+        let replaced = self.works.repo.replacement().await?;
+        if let Some(warning) = replaced.as_ref().filter(|it| self.replaced.as_ref() != Some(it)) {
+            warn!("{warning}");
+        }
+        self.replaced = replaced;
         if due.is_moved {
             self.watch().await?;
         }

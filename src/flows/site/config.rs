@@ -6,15 +6,23 @@ use crate::api::config::{
     ConfigView, EngineName, HandlerView, IdentityView, InputView, KindView, LimitsView,
     ScheduleBrief, SiteView, WebhookView,
 };
-use crate::base::Millis;
 use crate::base::limit::format_duration;
+use crate::base::{Millis, Result};
 use crate::flows::Site;
 use crate::flows::automation::reload;
 use crate::script::{Config, Handler, Input, Kind, Lane, Schedule, Webhook};
 
 /// Returns the active configuration (docs/http.md, `GET /api/config`). `address` is the real
 /// address; `listen` in the script may have port 0.
-pub fn show(site: &Site, address: Option<String>) -> ConfigView {
+///
+/// # Errors
+/// As reading what is at `.git`.
+pub async fn show(site: &Site, address: Option<String>) -> Result<ConfigView> {
+    let replaced = site.repo.replacement().await?;
+    Ok(view(site, address, replaced))
+}
+
+fn view(site: &Site, address: Option<String>, replaced: Option<String>) -> ConfigView {
     let config = &site.config;
     let engine = |it: &crate::script::Engine| EngineName {
         name: it.name.clone(),
@@ -40,7 +48,7 @@ pub fn show(site: &Site, address: Option<String>) -> ConfigView {
         channel_types: config.channels.types.keys().cloned().collect(),
         engines: config.engines.values().map(engine).collect(),
         kinds: config.kinds.values().map(kind).collect(),
-        warnings: site.warnings.iter().cloned().chain(refused(site)).collect(),
+        warnings: site.warnings.iter().cloned().chain(refused(site)).chain(replaced).collect(),
         script_stuck: site.vm().stuck(),
         script: reload::facts(site),
         schedules: config.schedules.values().map(schedule).collect(),

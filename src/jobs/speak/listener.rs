@@ -19,6 +19,12 @@ pub trait Listener: Send {
     /// # Errors
     /// Any ends the agent, and fails its job.
     fn gap(&mut self) -> Result<bool>;
+
+    /// Hears that the agent has ended, unless it was this listener that wanted so.
+    ///
+    /// # Errors
+    /// Any fails the agent's job.
+    fn end(&mut self) -> Result<()>;
 }
 
 /// Says who hears the agent of a job, if anybody does.

@@ -13,6 +13,7 @@ mod lines;
 pub(in crate::jobs) mod listener;
 mod obstacle;
 mod pi;
+pub(in crate::jobs) mod pieces;
 mod screen;
 mod stop;
 mod talk;

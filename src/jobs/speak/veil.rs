@@ -17,6 +17,8 @@ const VALUE_BYTES_MIN: usize = 8;
 /// Digits of the secret part of a token of ours; fewer are covered where the rest is not seen.
 const TOKEN_DIGITS: usize = 64;
 const TOKEN_DIGITS_MIN: usize = 20;
+/// Longest text before these digits: `wbj_`.
+const TOKEN_NAME_BYTES_MAX: usize = 4;
 
 /// Returns what nobody may see on a screen: the values of variables whose names say that they are
 /// secret, and those that the script names. A secret that cannot be read has no value.
@@ -81,24 +83,23 @@ impl Veil {
 
     /// Covers secrets, and all that looks like a token of this program.
     pub(in crate::jobs) fn cover(&self, text: &str) -> String {
+        let found = self.find(text);
+        found.cover(text, &found.ranges)
+    }
+
+    /// Finds secrets, and all that looks like a token of this program.
+    pub(in crate::jobs::speak) fn find(&self, text: &str) -> Found {
         if fault::is_off("masking") {
-            return text.to_owned();
+            return Found { places: Vec::new(), ranges: Vec::new(), hold: 0 };
         }
-        // Where each byte stands that is not the end of a line.
         let (mut bytes, mut places) = (Vec::new(), Vec::new());
         for (place, byte) in text.bytes().enumerate().filter(|(_, it)| *it != b'\n') {
             bytes.push(byte);
             places.push(place);
         }
-        let mut found = tokens(&bytes);
-        found.extend(self.0.find(&bytes).0);
-        let mut covered = text.as_bytes().to_vec();
-        for range in found {
-            for place in &places[range] {
-                covered[*place] = b'*';
-            }
-        }
-        String::from_utf8_lossy(&covered).into_owned()
+        let (mut ranges, hold) = self.0.find(&bytes);
+        ranges.extend(tokens(&bytes));
+        Found { places, ranges, hold: begun_token(&bytes).map_or(hold, |it| it.min(hold)) }
     }
 
     /// Covers the texts of an entry of a stream.
@@ -116,6 +117,29 @@ impl Veil {
         if let Fact::Ended { text, .. } | Fact::Taken { answer: Some(text), .. } = fact {
             *text = self.cover(text);
         }
+    }
+}
+
+/// What was found in a text.
+pub(in crate::jobs::speak) struct Found {
+    /// Where each byte stands that is not the end of a line.
+    pub(in crate::jobs::speak) places: Vec<usize>,
+    /// What is to be covered, as ranges of `places`.
+    pub(in crate::jobs::speak) ranges: Vec<Range<usize>>,
+    /// The first of `places` at which something begins that may run off the end.
+    pub(in crate::jobs::speak) hold: usize,
+}
+
+impl Found {
+    /// Covers ranges of `places` in the text, as far as it goes.
+    pub(in crate::jobs::speak) fn cover(&self, text: &str, ranges: &[Range<usize>]) -> String {
+        let mut covered = text.as_bytes().to_vec();
+        for place in ranges.iter().flat_map(|it| &self.places[it.clone()]) {
+            if let Some(byte) = covered.get_mut(*place) {
+                *byte = b'*';
+            }
+        }
+        String::from_utf8_lossy(&covered).into_owned()
     }
 }
 
@@ -139,6 +163,24 @@ fn tokens(bytes: &[u8]) -> Vec<Range<usize>> {
         }
     }
     found
+}
+
+/// Returns where a token begins that may run off the end.
+fn begun_token(bytes: &[u8]) -> Option<usize> {
+    let is_begun = |rest: &[u8]| {
+        let (name, digits) = match rest.iter().position(|it| *it == b'_') {
+            Some(at) => (&rest[..at], &rest[at + 1..]),
+            None => (rest, &[][..]),
+        };
+        let is_name = match name {
+            [b'w'] | [b'w', b'b'] => true,
+            [b'w', b'b', letter] => letter.is_ascii_lowercase(),
+            _ => false,
+        };
+        is_name && digits.len() < TOKEN_DIGITS && digits.iter().all(u8::is_ascii_hexdigit)
+    };
+    let from = bytes.len().saturating_sub(TOKEN_DIGITS + TOKEN_NAME_BYTES_MAX);
+    (from..bytes.len()).find(|at| is_begun(&bytes[*at..]))
 }
 
 #[cfg(test)]

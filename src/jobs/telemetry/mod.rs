@@ -313,6 +313,7 @@ impl Telemetry {
         if !rest.is_empty() && !self.is_skipping {
             self.line(&rest)?;
         }
+        self.tell(|listener| listener.end().map(|()| true));
         let last = gemini::end_of_text(&mut self.report);
         self.keep(last.into_iter().collect())
     }

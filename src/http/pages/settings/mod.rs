@@ -138,7 +138,7 @@ async fn show(site: Site, call: Call) -> Result<Response> {
         None => it.message,
     });
     reply::page(&SettingsPage {
-        config: flows::site::config::show(&site, None),
+        config: flows::site::config::show(&site, None).await?,
         disk: if is_admin { Some(on_disk(&site).await?) } else { None },
         engines: engines.items,
         index: flows::search::progress(&site, &caller)?,

@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 
-use crate::base::{Error, fault};
+use crate::base::{DISK_FULL, Error, Result, fault};
 use crate::jobs::run::dispatch::{Inner, Running};
 use crate::jobs::run::execution::follow::{Followed, fence, follow, note};
 use crate::jobs::run::settle;
@@ -27,6 +27,9 @@ use crate::script::{Reads, Speaks, Typed};
 
 /// How long to wait before what cannot be ended is tried again.
 const STRAYS_RETRY: Duration = Duration::from_secs(2);
+
+/// How long to wait before a guard that found no room is started again.
+const ROOM_RETRY: Duration = Duration::from_secs(2);
 
 /// What is seen of a terminal and not written down yet.
 const SEEN_MAX: usize = 16;
@@ -72,8 +75,9 @@ pub(super) async fn run(
         // What the script names is a secret to every agent and hook, whoever it was named for.
         spec.mask(secrets);
     }
-    let guard = match process::spawn_guard(&inner.setup.children, spec).await {
-        Ok(guard) => guard,
+    let guard = match start((inner, job), spec, outside, stop).await {
+        Ok(Some(guard)) => guard,
+        Ok(None) => return Ran::Left,
         Err(cause) => return Ran::NotStarted(cause),
     };
     match phase {
@@ -107,6 +111,34 @@ pub(super) async fn run(
         put_away(&inner.ground.terminals, at, (&dir, &secrets_of(inner, &job.id))).await;
     }
     finish(inner, (job, phase, &dir), followed, stop).await
+}
+
+/// Starts a guard. If there is no room for its files, which is no fault of the job, it waits for
+/// room; nothing if the server stops meanwhile.
+async fn start(
+    (inner, job): (&Inner, &Job),
+    spec: GuardSpec,
+    outside: &Running,
+    stop: &CancellationToken,
+) -> Result<Option<Guard>> {
+    while fault::holds("before_launch") {
+        tokio::time::sleep(ROOM_RETRY).await;
+    }
+    loop {
+        let cause = match process::spawn_guard(&inner.setup.children, spec.clone()).await {
+            Ok(guard) => return Ok(Some(guard)),
+            Err(cause) => cause,
+        };
+        if cause.code_str() != DISK_FULL || outside.cancel.is_cancelled() {
+            return Err(cause);
+        }
+        warn!(job_id = %job.id, "its guard waits: {}", cause.chain());
+        tokio::select! {
+            () = tokio::time::sleep(ROOM_RETRY) => {}
+            () = outside.cancel.cancelled() => {}
+            () = stop.cancelled() => return Ok(None),
+        }
+    }
 }
 
 /// Follows an agent, and types to it as long as it is followed.

@@ -353,6 +353,9 @@ impl Telemetry {
         }
         self.tell(|listener| listener.line(text));
         let now: Millis = self.clock.now();
+        // Before anything is read of it: what is cut short would hide the rest of a secret.
+        let covered = self.veil.cover_line(text);
+        let text = &*covered;
         if let Some(hearing) = &mut self.hearing {
             let facts = hearing.line(text);
             self.hear(self.at, facts);

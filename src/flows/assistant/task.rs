@@ -15,7 +15,7 @@ use crate::flows::assistant::fallback::fall_back;
 use crate::flows::assistant::steps::{Answer, Halt, ended};
 use crate::flows::assistant::{run, tools, vault};
 use crate::flows::check::external;
-use crate::jobs::{self, Reason, RunTask, Status, Task, TaskEnd, TaskFailure};
+use crate::jobs::{self, Pieces, Reason, RunTask, Status, Task, TaskEnd, TaskFailure};
 use crate::people::{self, Person};
 use crate::script::{Assistant, Config, Engine, EngineBody, Mode, Price};
 
@@ -205,6 +205,8 @@ async fn answer<'a>(
         on_disk(move || line.push(run::unread_item(unread))).await.map_err(Halt::Error)?;
     }
     let mut limits = assistant.limits;
+    let place = (config.folder.as_path(), external::environment());
+    let pieces = Pieces::of(&config, (place.0, &place.1), Vec::new());
     limits.steps = found.run.policy.max_steps.map_or(limits.steps, |it| it.min(limits.steps));
     let branch = Branch {
         before: &found.before,
@@ -221,7 +223,7 @@ async fn answer<'a>(
     Ok(Answer::new(
         (site, task),
         (found.run, line),
-        (model, limits),
+        (model, pieces, limits),
         (ask, room.saturating_sub(fixed)),
     ))
 }

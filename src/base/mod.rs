@@ -8,6 +8,7 @@ mod address;
 mod base_url;
 mod clock;
 mod did_you_mean;
+mod display;
 mod error;
 mod event;
 pub mod fault;

@@ -10,7 +10,7 @@ use std::io::Write as _;
 use camino::{Utf8Path, Utf8PathBuf};
 use serde_json::{Value, json};
 
-use crate::base::{Clock, Context, ErrorKind, Millis, Result, truncate_chars};
+use crate::base::{Clock, Context, DISK_FULL, ErrorKind, Millis, NO_ROOM, Result, truncate_chars};
 use crate::jobs::Listener;
 use crate::jobs::speak::veil::Veil;
 use crate::jobs::speak::{Fact, Hearing, Noted, Told, hooks};
@@ -179,7 +179,9 @@ impl Telemetry {
             Ok(goes_on) => self.is_enough = !goes_on,
             Err(cause) => {
                 tracing::error!("what an agent says cannot be kept: {}", cause.chain());
-                self.report.unheard = Some(cause.message().to_owned());
+                let is_full = cause.code_str() == DISK_FULL;
+                let why = if is_full { NO_ROOM } else { cause.message() };
+                self.report.unheard = Some(why.to_owned());
                 self.is_enough = true;
             }
         }
@@ -351,11 +353,11 @@ impl Telemetry {
         if text.is_empty() {
             return Ok(false);
         }
-        self.tell(|listener| listener.line(text));
-        let now: Millis = self.clock.now();
         // Before anything is read of it: what is cut short would hide the rest of a secret.
         let covered = self.veil.cover_line(text);
         let text = &*covered;
+        self.tell(|listener| listener.line(text));
+        let now: Millis = self.clock.now();
         if let Some(hearing) = &mut self.hearing {
             let facts = hearing.line(text);
             self.hear(self.at, facts);

@@ -12,6 +12,8 @@ const CORRUPT_VTAB: i32 = 267;
 
 /// The code of a full disk.
 pub const DISK_FULL: &str = "disk_full";
+/// What is said of that where only a text is kept.
+pub const NO_ROOM: &str = "the disk is full";
 /// The code of a file or file system that cannot be written.
 pub const READ_ONLY: &str = "read_only";
 /// The code of a disk that cannot be read or written.
@@ -293,7 +295,7 @@ impl From<rusqlite::Error> for Error {
     fn from(cause: rusqlite::Error) -> Error {
         use rusqlite::ErrorCode as Code;
         let error = match cause.sqlite_error_code() {
-            Some(Code::DiskFull) => Error::unavailable("the disk is full")
+            Some(Code::DiskFull) => Error::unavailable(NO_ROOM)
                 .code(DISK_FULL)
                 .hint("free some space; nothing that was acknowledged is lost"),
             Some(Code::ReadOnly) => Error::unavailable("the database is read-only").code(READ_ONLY),

@@ -3,6 +3,7 @@
 use unicode_normalization::UnicodeNormalization as _;
 use unicode_normalization::char::is_combining_mark;
 
+use crate::base::display::{SEQUENCES_MAX, decoded, first_sequence, is_active, without_sequences};
 use crate::base::invisible_name;
 
 /// Characters of a line that are compared with ours: more than any of our lines begins with.
@@ -72,9 +73,27 @@ pub fn unmark_lines(text: &str, imitates: impl Fn(&str) -> bool) -> String {
     text.split_inclusive(is_line_end).map(bare).collect()
 }
 
-/// Returns whether a line imitates one of ours, perhaps behind backslashes.
+/// Returns whether a line imitates one of ours, perhaps behind backslashes: as it is, or as it is
+/// shown where HTML entities or terminal sequences are obeyed. A line that begins with too many
+/// sequences counts as one.
 pub fn is_imitation(line: &str, imitates: impl Fn(&str) -> bool) -> bool {
-    imitates(&as_read(line))
+    let is_alike = |text: &str| imitates(&as_read(text));
+    if is_alike(line) || !line.contains(is_active) {
+        return is_alike(line);
+    }
+    let shown = decoded(line);
+    let mut rest = shown.as_str();
+    for _ in 0..SEQUENCES_MAX {
+        // One reader takes `ESC[message` as a bracket, another one takes `ESC[m` away.
+        if is_alike(rest) || is_alike(&without_sequences(rest)) {
+            return true;
+        }
+        match first_sequence(rest) {
+            Some(it) if as_read(&rest[..it.start]).is_empty() => rest = &rest[it.end..],
+            _ => return false,
+        }
+    }
+    true
 }
 
 /// Returns the beginning of a line as a model may read it: without markup, punctuation and numbers
@@ -195,6 +214,36 @@ mod tests {
         assert_eq!(as_read("*Nеw\u{a0} mеssаges:** \n"), "New messages:");
     }
 
+    #[test]
+    fn terminal_sequences_and_entities_hide_no_line_of_ours() {
+        for line in [
+            "\u{1b}[0m[#room] ada (operator):",
+            "\u{1b}]0;t\u{7}[#room]",
+            "\u{9b}0m[#room]",
+            "\u{1b}c\u{1b}(B[#room]",
+            "[\u{1b}[0m#room]",
+            "> \u{1b}[1m**[\u{1b}[31m#room]**",
+            "\u{1b}[m\u{1b}[#room]",
+            "\u{1b}[#room]",
+            "&#91;#room]",
+            "&nbsp;[#room]",
+            "[&#x23room]",
+            "&lsqb;&num;room&rsqb;",
+            "&#27;[0m&lbrack;#room]",
+        ] {
+            let marked = mark_lines(line, imitates);
+            assert_eq!(marked, format!("\\{line}"));
+            assert_eq!(unmark_lines(&marked, imitates), line);
+        }
+        let many = "\u{1b}[0m".repeat(SEQUENCES_MAX);
+        assert!(is_imitation(&many, imitates), "nobody looks behind all of them");
+        for line in
+            ["\u{1b}[32mok\u{1b}[0m [#room]", "see &#91;#room]", "a & [#room]", "\u{1b}[0mseen"]
+        {
+            assert!(!is_imitation(line, imitates), "{line:?}");
+        }
+    }
+
     /// Returns something that a reader skips, written before a line.
     fn disguise() -> impl Strategy<Value = String> {
         let part = prop_oneof![
@@ -205,12 +254,25 @@ mod tests {
             Just("\u{feff}".to_owned()),
             Just("\\".to_owned()),
             Just("[".to_owned()),
+            Just("\u{1b}[1;31m".to_owned()),
+            Just("\u{1b}]0;a title\u{7}".to_owned()),
+            Just("\u{9b}0m".to_owned()),
+            Just("&nbsp;".to_owned()),
         ];
         prop::collection::vec(part, 0..5).prop_map(|parts| parts.concat())
     }
 
     fn bracket() -> impl Strategy<Value = &'static str> {
-        prop::sample::select(vec!["[#", "［#", "[＃", "【♯", "[\u{200d}#", "⟦\u{301}#"])
+        prop::sample::select(vec![
+            "[#",
+            "［#",
+            "[＃",
+            "【♯",
+            "[\u{200d}#",
+            "⟦\u{301}#",
+            "&#91;#",
+            "[\u{1b}[0m#",
+        ])
     }
 
     proptest! {
@@ -225,7 +287,9 @@ mod tests {
         }
 
         #[test]
-        fn what_is_marked_leads_back(text in "(\\PC|\\n|\\r|\\\\|\\[#|【#){0,60}") {
+        fn what_is_marked_leads_back(
+            text in "(\\PC|\\n|\\r|\\\\|\\[#|【#|\\x1b\\[|\\x1b\\]|\\x07|&#91;){0,60}",
+        ) {
             let marked = mark_lines(&text, imitates);
             prop_assert_eq!(unmark_lines(&marked, imitates), text);
         }

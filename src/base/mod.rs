@@ -8,6 +8,7 @@ mod address;
 mod base_url;
 mod clock;
 mod did_you_mean;
+mod display;
 mod error;
 mod event;
 pub mod fault;
@@ -37,7 +38,7 @@ pub use clock::{Clock, Millis};
 pub use did_you_mean::{expected, nearest, suggestion};
 pub use error::{
     Context, DATABASE_CORRUPT, DATABASE_LOCKED, DISK_ERROR, DISK_FULL, Error, ErrorKind,
-    INDEX_DAMAGED, READ_ONLY, Result,
+    INDEX_DAMAGED, NO_ROOM, READ_ONLY, Result,
 };
 pub use event::{Event, EventKind, Scope};
 pub use finding::{Finding, Level};

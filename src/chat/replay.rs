@@ -200,6 +200,7 @@ fn is_fault(code: &str) -> bool {
             | "auth_invalid"
             | "model_not_found"
             | "bad_answer"
+            | "disk_full"
             | "internal"
     )
 }

@@ -75,7 +75,8 @@ impl Scribe {
     /// Appends an item. Items that an earlier server wrote, in the same order, are skipped.
     ///
     /// # Errors
-    /// `unavailable` if it cannot be written; `too_large` once the stream is full.
+    /// `unavailable` if it cannot be written, with `disk_full` if that is why; `too_large` once the
+    /// stream is full.
     pub fn push(&mut self, item: Item) -> Result<()> {
         let item = match item {
             Item::Text { step, delta } => match self.rest_of(step, delta) {
@@ -115,13 +116,15 @@ impl Scribe {
     fn write(&mut self, item: &Item, at: Millis) -> Result<()> {
         let line = item.line(self.seq + 1, at, &self.run);
         if fault::fails("chat_write") {
-            return Err(Error::unavailable(format!("cannot write {STREAM_FILE}")));
+            let cause = std::io::ErrorKind::StorageFull.into();
+            return Err(Error::of_disk(format!("cannot write {STREAM_FILE}"), cause));
         }
         let failed = || format!("cannot write {STREAM_FILE} of {}", self.run);
         if fault::is_off("scribe_order") {
             self.hub.poke(&self.run);
         }
-        self.file.write_all(line.as_bytes()).context(ErrorKind::Unavailable, failed)?;
+        let written = self.file.write_all(line.as_bytes());
+        written.map_err(|cause| Error::of_disk(failed(), cause))?;
         self.seq += 1;
         self.bytes += line.len() as u64;
         self.hub.poke(&self.run);

@@ -7,8 +7,6 @@ use std::collections::BTreeSet;
 use std::io::BufRead as _;
 use std::ops::Range;
 
-use serde_json::Value;
-
 /// How often a value is written as a JSON text within another.
 const JSON_DEPTH_MAX: usize = 2;
 /// Shortest line of a secret that is looked for by itself.
@@ -46,38 +44,82 @@ fn is_telling(line: &str) -> bool {
     line.len() >= LINE_BYTES_MIN && !is_border && kinds.len() >= LINE_KINDS_MIN
 }
 
+/// What a writer of JSON escapes beside quotation marks, backslashes and control characters.
+struct Writer {
+    /// These, by their numbers.
+    numbered: &'static str,
+    /// Whether a slash gets a backslash.
+    is_slash_escaped: bool,
+    /// Whether characters beyond ASCII are written by their numbers.
+    is_ascii: bool,
+    /// Whether numbers have capital letters.
+    is_upper: bool,
+}
+
+const PLAIN: Writer =
+    Writer { numbered: "", is_slash_escaped: false, is_ascii: false, is_upper: false };
+/// The writers of common languages.
+const WRITERS: [Writer; 8] = [
+    // JavaScript, Rust.
+    PLAIN,
+    // Python.
+    Writer { is_ascii: true, ..PLAIN },
+    // Java (Jackson, where it writes ASCII).
+    Writer { is_ascii: true, is_upper: true, ..PLAIN },
+    // PHP, and with `JSON_UNESCAPED_UNICODE`.
+    Writer { is_slash_escaped: true, is_ascii: true, ..PLAIN },
+    Writer { is_slash_escaped: true, ..PLAIN },
+    // Go, Rails.
+    Writer { numbered: "<>&\u{2028}\u{2029}", ..PLAIN },
+    // Java (Gson).
+    Writer { numbered: "<>&='\u{2028}\u{2029}", ..PLAIN },
+    // .NET.
+    Writer { numbered: "\"<>&'+`", is_ascii: true, is_upper: true, ..PLAIN },
+];
+
 /// Returns a value as itself, and as engines print it: inside a JSON text, and inside one that is
 /// a text of another (the output of a program in a record of a call).
-fn forms(value: &str) -> Vec<String> {
-    let mut forms = vec![value.to_owned()];
+fn forms(value: &str) -> BTreeSet<String> {
+    let mut forms = BTreeSet::from([value.to_owned()]);
     for _ in 0..JSON_DEPTH_MAX {
-        let deeper = forms.iter().flat_map(|it| [in_json(it, false), in_json(it, true)]);
-        let deeper: Vec<String> = deeper.filter(|it| !forms.contains(it)).collect();
+        let within = |it: &String| WRITERS.map(|writer| in_json(it, &writer));
+        let deeper: Vec<String> = forms.iter().flat_map(within).collect();
         forms.extend(deeper);
     }
     forms
 }
 
-/// Returns a text as it stands in a JSON string; `is_ascii` without characters beyond ASCII, which
-/// some writers escape.
-fn in_json(text: &str, is_ascii: bool) -> String {
-    let quoted = Value::from(text).to_string();
-    let inner = &quoted[1..quoted.len() - 1];
-    if !is_ascii {
-        return inner.to_owned();
-    }
-    let mut escaped = String::with_capacity(inner.len());
-    for character in inner.chars() {
-        match character.is_ascii() {
-            true => escaped.push(character),
-            false => {
-                for unit in character.encode_utf16(&mut [0; 2]) {
-                    escaped.push_str(&format!("\\u{unit:04x}"));
-                }
+/// Returns a text as it stands in a JSON string.
+fn in_json(text: &str, writer: &Writer) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for character in text.chars() {
+        let is_beyond = writer.is_ascii && !character.is_ascii();
+        match character {
+            it if is_beyond || writer.numbered.contains(it) => {
+                push_number(&mut escaped, it, writer.is_upper);
             }
+            '"' => escaped.push_str("\\\""),
+            '\\' => escaped.push_str("\\\\"),
+            '\n' => escaped.push_str("\\n"),
+            '\r' => escaped.push_str("\\r"),
+            '\t' => escaped.push_str("\\t"),
+            '\u{8}' => escaped.push_str("\\b"),
+            '\u{c}' => escaped.push_str("\\f"),
+            '/' if writer.is_slash_escaped => escaped.push_str("\\/"),
+            it if it < ' ' => push_number(&mut escaped, it, writer.is_upper),
+            it => escaped.push(it),
         }
     }
     escaped
+}
+
+fn push_number(escaped: &mut String, character: char, is_upper: bool) {
+    for unit in character.encode_utf16(&mut [0; 2]) {
+        match is_upper {
+            true => escaped.push_str(&format!("\\u{unit:04X}")),
+            false => escaped.push_str(&format!("\\u{unit:04x}")),
+        }
+    }
 }
 
 /// Texts to look for, all at once.
@@ -150,6 +192,27 @@ mod tests {
         assert!(secret_forms(&[pem]).contains(&"MIIEvQIBADANBgkqhkiG".to_owned()));
         let quoted = secret_forms(&["{\n\"key\": \"abcdefghij\"\n}"]);
         assert!(quoted.contains(&r#"\"key\": \"abcdefghij\""#.to_owned()), "{quoted:?}");
+    }
+
+    #[test]
+    fn g28_a_secret_is_looked_for_as_common_writers_of_json_print_it() {
+        let forms = secret_forms(&["db://b:s&<p>='+@x/~\"\u{1f}".replace('~', "\u{e9}").as_str()]);
+        for printed in [
+            r#"db://b:s&<p>='+@x/~\"\u001f"#,
+            r#"db://b:s&<p>='+@x/\u00e9\"\u001f"#,
+            r#"db://b:s&<p>='+@x/\u00E9\"\u001F"#,
+            r#"db:\/\/b:s&<p>='+@x\/\u00e9\"\u001f"#,
+            r#"db:\/\/b:s&<p>='+@x\/~\"\u001f"#,
+            r#"db://b:s\u0026\u003cp\u003e='+@x/~\"\u001f"#,
+            r#"db://b:s\u0026\u003cp\u003e\u003d\u0027+@x/~\"\u001f"#,
+            r#"db://b:s\u0026\u003Cp\u003E=\u0027\u002B@x/\u00E9\u0022\u001F"#,
+        ] {
+            let printed = printed.replace('~', "\u{e9}");
+            assert!(forms.contains(&printed), "{printed}");
+            let within = printed.replace('\\', "\\\\").replace('"', "\\\"");
+            assert!(forms.contains(&within), "{within}");
+        }
+        assert_eq!(secret_forms(&["a-plain-secret"]), ["a-plain-secret"]);
     }
 
     #[test]

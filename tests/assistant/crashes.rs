@@ -57,7 +57,11 @@ fn g42_what_cannot_be_written_is_not_shown() {
         std::fs::write(bench.out.join("go"), "").unwrap();
         let done = live.until(|it| it["type"] == "done").unwrap();
         assert_eq!(done["reason"], "error", "{:#?}", live.seen);
-        assert_eq!(live.seen[live.seen.len() - 2]["code"], "internal");
+        let error = &live.seen[live.seen.len() - 2];
+        assert_eq!(
+            (&error["code"], &error["message"]),
+            (&json!("disk_full"), &json!("the disk is full"))
+        );
         assert_eq!(text_of(&live.seen), "half ");
         assert_eq!(replay(&bench, &run), live.seen);
         let shown = history(&bench, &session);

@@ -3,8 +3,8 @@
 use serde_json::json;
 use wiki_browser::http::{ROUTES, Verb, Who};
 
-use super::{Live, ask, assistant, half, person};
-use crate::support::{Bench, Call, ends_a_job};
+use super::{Live, ask, assistant, half, keyed, person, text_of};
+use crate::support::{Bench, Call, KEY, ends_a_job};
 
 #[test]
 fn another_person_finds_nothing_of_a_conversation() {
@@ -169,4 +169,21 @@ fn a_request_that_names_somebody_else_is_refused() {
     ask(me["person"]["name"].as_str().unwrap(), &bench.operator()).ok();
     ask(me["person"]["id"].as_str().unwrap(), &bench.operator()).ok();
     server.stop();
+}
+
+/// A provider may repeat the key: in pieces, in the arguments of a call; or its beginning only.
+#[test]
+fn g28_a_key_that_the_provider_repeats_is_masked() {
+    let bench = Bench::new();
+    let _model = keyed(&bench, "");
+    let server = bench.serve();
+    let items = ask(&bench, json!({"message": "leak"}));
+    assert_eq!(items.last().unwrap()["reason"], "ok", "{items:#?}");
+    assert_eq!(text_of(&items), format!("It is {}.{}", "*".repeat(KEY.len()), &KEY[..9]));
+    let files = bench.data.join("jobs").join(items[0]["run_id"].as_str().unwrap());
+    let stream = std::fs::read_to_string(files.join("chat.ndjson")).unwrap();
+    assert!(!stream.contains(KEY), "{stream}");
+    server.stop();
+    let database = std::fs::read(bench.data.join("wiki.db")).unwrap();
+    assert!(!database.windows(KEY.len()).any(|it| it == KEY.as_bytes()));
 }

@@ -123,7 +123,14 @@ fn g41_somebody_from_outside_reads_and_writes_in_their_channels_alone() {
     // Who leaves may come back; who was taken out may not.
     guest.post(&format!("{path}/leave"), json!({})).ok();
     assert_eq!(guest.get(&path).refusal(), (404, "no_channel"));
+    for body in ["said meanwhile", "@acme, too"] {
+        bench.post(&format!("{path}/messages"), json!({"body": body})).ok();
+    }
     guest.post(&format!("{path}/join"), json!({})).ok();
+    // What was said in between is not theirs, not even its number.
+    let shown = guest.get(&path).ok();
+    assert_eq!((&shown["unread"], &shown["mentions"]), (&json!(1), &json!(0)));
+    assert_eq!(guest.read(&slug), ["acme joined the channel."]);
     bench.json(&["channel", "remove", &slug, "acme"]);
     assert_eq!(guest.post(&format!("{path}/join"), json!({})).refusal(), (404, "no_channel"));
     server.stop();

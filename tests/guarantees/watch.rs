@@ -48,6 +48,12 @@ const CASES: &[(&str, &str, &[&str])] = &[
         "git checkout -q --detach; git branch -q -D main side; git tag -d t1",
         &["moved_head: commit ", "refs/heads/main, which was "],
     ),
+    (
+        "names_a_remote",
+        "mkdir -p .git/remotes .git/branches; echo 'URL: /evil' > .git/remotes/origin; \
+         echo /evil > .git/branches/other",
+        &["touched_git: .git/branches/other (made), .git/remotes/origin (made)"],
+    ),
     ("leaves_a_lock", "touch .git/index.lock", &["touched_git: .git/index.lock (left behind)"]),
     (
         "merges",
@@ -129,7 +135,8 @@ fn state(bench: &Bench) -> String {
         part(
             "cd .git && cat config info/exclude; find . -maxdepth 2 -name '*_HEAD' \
               -o -maxdepth 2 -name 'rebase*' -o -name hooks -type l -o -maxdepth 2 \
-              -name '*.lock' -o -path './hooks/*' | \
+              -name '*.lock' -o -path './hooks/*' \
+              -o -path './remotes/*' -o -path './branches/*' | \
               grep -Ev 'sample|ORIG_HEAD' | sort",
         ),
     ]

@@ -23,6 +23,14 @@ fn mail_of_a_person_is_read_by_that_person_only() {
     assert_eq!(of(&bea, &target).ok()["payload"], "for your eyes");
     assert_eq!(of(&eve, &target).refusal(), (404, "not_found"));
     assert_eq!(of(&eve, &format!("{target}/await")).refusal(), (404, "not_found"));
+    // Whoever may not read it does not answer it, and does not learn that it is there.
+    let answers = |token: &str, id: &Value| {
+        let body = json!({"to": "person:bea", "payload": "x", "in_reply_to": id});
+        bench.send(&Call::post("/api/messages", body).token(token))
+    };
+    assert_eq!(answers(&eve, &sent["message_id"]).refusal(), (404, "not_found"));
+    let unknown = json!("01998d4e-6c1a-7f00-8000-000000000001");
+    assert_eq!(answers(&eve, &unknown).refusal(), (404, "not_found"));
     let count = |token: &str| of(token, "/api/messages").ok()["items"].as_array().unwrap().len();
     assert_eq!((count(&bea), count(&eve)), (1, 0));
     let read = bench.send(&Call::post(&format!("{target}/read"), json!({})).token(&bea)).ok();

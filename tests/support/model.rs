@@ -130,6 +130,14 @@ impl Inner {
         }
         let steps = match word {
             "hello" => json!([{"say": ["Hel", "lo **you**"]}]),
+            // It repeats the key of the request.
+            "leak" => json!([
+                {
+                    "say": ["It is ", &KEY[..7], &KEY[7..]],
+                    "calls": [["list_directory", {"path": KEY}]],
+                },
+                {"say": [".", &KEY[..9]]},
+            ]),
             "again" => json!([{"say": ["again"]}]),
             "nothing" => json!([{}]),
             "refused" => json!([{"fault": {"status": 401}}]),

@@ -3,6 +3,8 @@
 //! **Invariant:** no knowledge of tools, people or routes, and no retries.
 //! **Invariant:** providers are not trusted: events and answers are bounded, and unknown parts are
 //! ignored.
+//! **Invariant:** secrets in an answer are covered, also those that arrive in pieces: a provider
+//! may repeat its key.
 
 mod anthropic;
 mod fault;
@@ -15,6 +17,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use crate::jobs::Pieces;
 use crate::script::Price;
 
 pub use anthropic::Claude;
@@ -42,7 +45,13 @@ pub enum Next {
 }
 
 /// An answer in progress. Dropping it also ends it at the provider.
-pub struct Answering(Coming);
+pub struct Answering {
+    coming: Coming,
+    /// Holds back what may begin a secret.
+    pieces: Pieces,
+    /// How it ended, while text is still to be told.
+    ended: Option<Result<Step, Fault>>,
+}
 
 enum Coming {
     Events(Box<anthropic::Events>),
@@ -50,15 +59,22 @@ enum Coming {
 }
 
 impl Model {
-    /// Sends a request; returns when the answer begins. `idle` is the longest silence.
+    /// Sends a request; returns when the answer begins. `idle` is the longest silence, and `pieces`
+    /// covers the secrets in the answer.
     ///
     /// # Errors
     /// The provider's refusal, or a connection error.
-    pub async fn begin(&self, ask: &Ask, idle: Duration) -> Result<Answering, Fault> {
-        Ok(Answering(match self {
+    pub async fn begin(
+        &self,
+        ask: &Ask,
+        idle: Duration,
+        pieces: Pieces,
+    ) -> Result<Answering, Fault> {
+        let coming = match self {
             Model::Claude(it) => Coming::Events(Box::new(it.begin(ask, idle).await?)),
             Model::OfPerson(it) => Coming::Lines(Box::new(it.begin(ask, idle).await?)),
-        }))
+        };
+        Ok(Answering { coming, pieces, ended: None })
     }
 
     /// Returns its provider, as stored with messages.
@@ -97,7 +113,7 @@ impl Model {
 impl Answering {
     /// Returns the tokens so far of an answer that broke off, some of them estimated.
     pub fn tokens(&self) -> Tokens {
-        match &self.0 {
+        match &self.coming {
             Coming::Events(it) => it.tokens(),
             Coming::Lines(it) => it.tokens(),
         }
@@ -108,9 +124,29 @@ impl Answering {
     /// # Errors
     /// The reason why the answer broke off.
     pub async fn next(&mut self) -> Result<Next, Fault> {
-        match &mut self.0 {
-            Coming::Events(it) => it.next().await,
-            Coming::Lines(it) => it.next().await,
+        loop {
+            if let Some(ended) = self.ended.take() {
+                return ended.map(|it| Next::Done(Box::new(it)));
+            }
+            let next = match &mut self.coming {
+                Coming::Events(it) => it.next().await,
+                Coming::Lines(it) => it.next().await,
+            };
+            let shown = match next {
+                Ok(Next::Text(delta)) => self.pieces.pass(&delta),
+                Ok(Next::Done(step)) => {
+                    self.ended = Some(Ok(step.covered(&self.pieces)));
+                    self.pieces.end()
+                }
+                Err(fault) => {
+                    let message = self.pieces.cover(&fault.message);
+                    self.ended = Some(Err(Fault { message, ..fault }));
+                    self.pieces.end()
+                }
+            };
+            if !shown.is_empty() {
+                return Ok(Next::Text(shown));
+            }
         }
     }
 }
@@ -173,6 +209,19 @@ pub struct Step {
     pub stop: Stop,
     /// Its tokens.
     pub tokens: Tokens,
+}
+
+impl Step {
+    /// Covers the secrets in it.
+    fn covered(mut self, pieces: &Pieces) -> Step {
+        self.text = pieces.cover(&self.text);
+        self.native.iter_mut().for_each(|it| pieces.cover_value(it));
+        for call in &mut self.calls {
+            (call.id, call.tool) = (pieces.cover(&call.id), pieces.cover(&call.tool));
+            call.args.iter_mut().for_each(|it| pieces.cover_value(it));
+        }
+        self
+    }
 }
 
 /// A tool call that a model requests.

@@ -11,7 +11,9 @@ use camino::Utf8Path;
 
 use crate::base::{Result, fault};
 use crate::documents::git::Repo;
-use crate::documents::snapshot::private::{HOOKS, HOOKS_MAX, OWN, SHARED, facts_behind, git_root};
+use crate::documents::snapshot::private::{
+    HOOKS, LISTED_MAX, OWN, REMOTES, SHARED, facts_behind, git_root,
+};
 use crate::documents::snapshot::steering::is_followed;
 use crate::documents::snapshot::{Work, name};
 use crate::process::Root;
@@ -85,8 +87,10 @@ fn state(repo: &Repo, place: &Path) -> Result<String> {
 /// tree.
 pub fn leads_out(top: &Utf8Path, git_folder: &Utf8Path) -> bool {
     let own = SHARED.iter().chain(OWN).map(|it| git_folder.join(it).into_std_path_buf());
-    let hooks = std::fs::read_dir(git_folder.join(HOOKS)).into_iter().flatten();
-    let hooks = hooks.take(HOOKS_MAX).filter_map(|it| Some(it.ok()?.path()));
-    let mut links = own.chain(hooks).filter(|it| it.is_symlink());
+    let listed = [HOOKS].into_iter().chain(REMOTES).flat_map(|folder| {
+        let files = std::fs::read_dir(git_folder.join(folder)).into_iter().flatten();
+        files.take(LISTED_MAX).filter_map(|it| Some(it.ok()?.path()))
+    });
+    let mut links = own.chain(listed).filter(|it| it.is_symlink());
     links.any(|it| !is_followed(top, &place_of(&it)))
 }

@@ -13,6 +13,7 @@ use crate::process::{Root, Standing};
 
 /// What a link may stand for, in the folder shared by all worktrees.
 const SHARED: &[&str] = &[
+    "branches",
     "info",
     "logs",
     "modules",
@@ -24,6 +25,7 @@ const SHARED: &[&str] = &[
     "refs/heads",
     "refs/remotes",
     "refs/tags",
+    "remotes",
     "worktrees",
 ];
 /// The same in the folder of one worktree.

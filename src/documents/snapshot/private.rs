@@ -1,9 +1,10 @@
 //! Git's own files that steer it: configuration, hooks, unfinished operations, locks.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 
-use camino::Utf8PathBuf;
+use camino::{Utf8Path, Utf8PathBuf};
 
 use crate::base::Result;
 use crate::base::limit::SOURCE_BYTES_MAX;
@@ -49,8 +50,10 @@ pub(super) const OWN: &[&str] = &[
 ];
 /// The folder of hooks, named where it is no plain folder that can be listed.
 pub(in crate::documents) const HOOKS: &str = "hooks";
-/// Most hooks examined.
-pub(super) const HOOKS_MAX: usize = 100;
+/// Folders whose files name other repositories, each like a remote in the configuration.
+pub(super) const REMOTES: [&str; 2] = ["branches", "remotes"];
+/// Most files examined of one of these folders.
+pub(super) const LISTED_MAX: usize = 100;
 /// What git runs by name: in a folder that cannot be listed, it finds them all the same.
 const HOOK_NAMES: &[&str] = &[
     "applypatch-msg",
@@ -93,7 +96,8 @@ pub(in crate::documents) fn git_root(repo: &Repo, name: &str) -> Result<Root> {
         || links::is_shared(name)
         || name == HOOKS
         || name.starts_with("hooks/")
-        || name.starts_with("refs/");
+        || name.starts_with("refs/")
+        || REMOTES.iter().any(|it| Utf8Path::new(name).starts_with(it));
     let folder = match is_shared {
         true => repo.common_dir().to_owned(),
         false => repo.git_dir().to_owned(),
@@ -113,6 +117,11 @@ pub(super) fn look(
     let hooks = Hooks::of(&root);
     if !hooks.is_linked {
         names.extend(hooks.names.iter().map(|it| format!("{HOOKS}/{it}")));
+    }
+    for folder in REMOTES {
+        // Git finds none in a folder that cannot be read, either.
+        let listed = listed(&shared.join(folder), |_| true).unwrap_or_default();
+        names.extend(listed.iter().map(|it| format!("{folder}/{it}")));
     }
     names.extend(branch.map(|it| format!("{it}.lock")));
     let mut found = hooks.behind_a_link(repo)?;
@@ -139,6 +148,16 @@ pub(super) fn look(
     Ok(found)
 }
 
+/// Returns the names of files in a folder, sorted.
+fn listed(folder: &Utf8Path, is_wanted: impl Fn(&str) -> bool) -> io::Result<Vec<String>> {
+    let names = std::fs::read_dir(folder)?.filter_map(|it| Some(it.ok()?.file_name()));
+    let names = names.map(|it| name::shown(it.as_bytes()).into_owned());
+    let mut names: Vec<String> = names.filter(|it| is_wanted(it)).collect();
+    names.sort();
+    names.truncate(LISTED_MAX);
+    Ok(names)
+}
+
 fn own(name: &&str) -> String {
     (*name).to_owned()
 }
@@ -157,15 +176,7 @@ struct Hooks {
 impl Hooks {
     fn of(shared: &Root) -> Hooks {
         let path = shared.path().join(HOOKS);
-        let is_sample = |it: &String| it.ends_with(".sample");
-        let listed = std::fs::read_dir(&path).map(|listed| {
-            let names = listed.filter_map(|it| Some(it.ok()?.file_name()));
-            let names = names.map(|it| name::shown(it.as_bytes()).into_owned());
-            let mut names: Vec<String> = names.filter(|it| !is_sample(it)).collect();
-            names.sort();
-            names.truncate(HOOKS_MAX);
-            names
-        });
+        let listed = listed(&path, |it| !it.ends_with(".sample"));
         let names = listed.unwrap_or_else(|_| HOOK_NAMES.iter().map(own).collect());
         Hooks { is_linked: path.is_symlink(), closed: hooks_facts(shared), path, names }
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use crate::base::{ChatMessageId, Result};
+use crate::base::{ChatMessageId, DISK_FULL, NO_ROOM, Result};
 use crate::chat::model::{TOKEN_BYTES, Tokens};
 use crate::chat::{self, End, Ended, NewMessage, Role, Run, Spent, State, Sum};
 use crate::flows::Works;
@@ -85,6 +85,8 @@ fn judge(job: &Job, said: &Sum) -> End {
         (_, Some(Reason::ServerRestarted)) => {
             end(Ended::Interrupted, "interrupted", "the server was restarted")
         }
+        // Its stream had no room for the reason.
+        (_, Some(Reason::Internal)) if tail() == NO_ROOM => end(Ended::Error, DISK_FULL, NO_ROOM),
         (_, Some(Reason::RateLimited)) => end(Ended::Error, "rate_limited", tail()),
         (_, Some(Reason::SpawnFailed | Reason::KindChanged)) => {
             end(Ended::Error, "internal", tail())

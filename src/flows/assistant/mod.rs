@@ -228,6 +228,7 @@ pub(in crate::flows) fn hint(code: &str) -> &'static str {
         "timeout" | "stalled" => "try again; ask for less at once",
         "limit_steps" | "limit_money" => "ask for less at once, or in parts",
         "limit_tools" => "ask for less at once, or in parts",
+        "disk_full" => "an admin must free some space on the server's disk; then ask again",
         "limit_output" => "ask for a shorter answer, or for a part of it",
         "rate_limited" => "try again after the limit resets",
         "overloaded" | "unreachable" => "try again in a minute",

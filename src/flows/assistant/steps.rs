@@ -20,7 +20,7 @@ use crate::flows::assistant::calls::{Asked, call};
 use crate::flows::assistant::disk::on_disk;
 use crate::flows::assistant::tools;
 use crate::flows::assistant::{RUN_ENDED, branch};
-use crate::jobs::{self, JOB_ENDED, Task};
+use crate::jobs::{self, JOB_ENDED, Pieces, Task};
 use crate::script::AssistantLimits;
 
 /// Most retries of a request.
@@ -56,6 +56,8 @@ pub(super) struct Answer<'a> {
     run: Run,
     line: Arc<Line>,
     model: Model,
+    /// Covers secrets in what the model says.
+    pieces: Pieces,
     limits: AssistantLimits,
     ask: Ask,
     /// Most bytes of the turns.
@@ -76,7 +78,7 @@ impl<'a> Answer<'a> {
     pub(super) fn new(
         (site, task): (&'a Site, &'a Task),
         (run, line): (Run, Arc<Line>),
-        (model, limits): (Model, AssistantLimits),
+        (model, pieces, limits): (Model, Pieces, AssistantLimits),
         (ask, room): (Ask, usize),
     ) -> Answer<'a> {
         let parent = run.question_id.clone();
@@ -86,6 +88,7 @@ impl<'a> Answer<'a> {
             run,
             line,
             model,
+            pieces,
             limits,
             ask,
             room,
@@ -260,7 +263,7 @@ impl<'a> Answer<'a> {
     }
 
     async fn ask_once(&mut self) -> std::result::Result<Step, Halt> {
-        let begun = self.model.begin(&self.ask, self.limits.idle);
+        let begun = self.model.begin(&self.ask, self.limits.idle, self.pieces.clone());
         let mut answering = or_stop(self.task, begun).await?;
         let read = self.read(&mut answering).await;
         if read.is_err() {

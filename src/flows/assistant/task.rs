@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::json;
 
-use crate::base::{Error, JobId, PersonId, Result};
+use crate::base::{DISK_FULL, Error, JobId, NO_ROOM, PersonId, Result};
 use crate::chat::model::{Ask, Block, Claude, Fault, Model, OfPerson, Tokens};
 use crate::chat::{self, IMAGE_BYTES_MAX, Item, Line, Message, Role, Run, Scribe, ToolCall};
 use crate::flows::Site;
@@ -15,7 +15,7 @@ use crate::flows::assistant::fallback::fall_back;
 use crate::flows::assistant::steps::{Answer, Halt, ended};
 use crate::flows::assistant::{run, tools, vault};
 use crate::flows::check::external;
-use crate::jobs::{self, Reason, RunTask, Status, Task, TaskEnd, TaskFailure};
+use crate::jobs::{self, Pieces, Reason, RunTask, Status, Task, TaskEnd, TaskFailure};
 use crate::people::{self, Person};
 use crate::script::{Assistant, Config, Engine, EngineBody, Mode, Price};
 
@@ -86,7 +86,7 @@ async fn do_task(site: &Site, task: Task) -> TaskEnd {
         Ok(None) => return TaskEnd::default(),
         Err(cause) => {
             tracing::error!(job_id = %task.job.id, "an answer cannot begin: {}", cause.chain());
-            let failure = failure(site, Fault::lasting("internal", INTERNAL));
+            let failure = failure(site, fault_of(&cause));
             return TaskEnd { failure: Some(failure), ..TaskEnd::default() };
         }
     };
@@ -107,7 +107,7 @@ async fn do_task(site: &Site, task: Task) -> TaskEnd {
         Err(Halt::Fault(fault)) => Some(told((site, &task), &line, fault).await),
         Err(Halt::Error(cause)) => {
             tracing::error!(job_id = %task.job.id, "an answer failed: {}", cause.chain());
-            Some(told((site, &task), &line, Fault::lasting("internal", INTERNAL)).await)
+            Some(told((site, &task), &line, fault_of(&cause)).await)
         }
     };
     let tokens = attempt.tokens;
@@ -120,6 +120,14 @@ async fn do_task(site: &Site, task: Task) -> TaskEnd {
     });
     let cost_usd = usage.as_ref().and(attempt.price.as_ref()).map(|it| tokens.cost(it));
     TaskEnd { failure, summary: attempt.summary, usage, cost_usd, engine: attempt.engine }
+}
+
+/// Returns what is said of an error. A full disk is nobody's fault.
+fn fault_of(cause: &Error) -> Fault {
+    match cause.code_str() {
+        DISK_FULL => Fault::lasting(DISK_FULL, NO_ROOM),
+        _ => Fault::lasting("internal", INTERNAL),
+    }
 }
 
 /// Opens the stream of a run; `None` if its conversation was deleted.
@@ -165,7 +173,7 @@ fn failure(site: &Site, fault: Fault) -> TaskFailure {
     let limit = (fault.code == "rate_limited").then(|| fault.wait.map(|it| now.plus(wait_ms(it))));
     let (status, reason) = match fault.code {
         "stalled" => (Status::TimedOut, Reason::IdleTimeout),
-        "internal" => (Status::Failed, Reason::Internal),
+        "internal" | DISK_FULL => (Status::Failed, Reason::Internal),
         _ => (Status::Failed, Reason::ExitStatus),
     };
     TaskFailure { status, reason, text: fault.message, limit }
@@ -197,6 +205,8 @@ async fn answer<'a>(
     let model = model(site, (&config, &engine), &found.run)?;
     refuse_held(site, &engine.name, &found.run.person_id)?;
     let tools = tools::described(&assistant).map_err(Halt::Error)?;
+    let place = (config.folder.as_path(), external::environment());
+    let pieces = Pieces::of(&config, (place.0, &place.1), Vec::new());
     let images = images(&config, &assistant, &found).await;
     let mut words = run::words(site, found.person, !tools.is_empty()).await;
     words.system += run::dry_words(&found.run);
@@ -221,7 +231,7 @@ async fn answer<'a>(
     Ok(Answer::new(
         (site, task),
         (found.run, line),
-        (model, limits),
+        (model, pieces, limits),
         (ask, room.saturating_sub(fixed)),
     ))
 }

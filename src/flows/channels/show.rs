@@ -156,14 +156,16 @@ pub async fn read(site: &Site, caller: &Caller, slug: &str, sequence: i64) -> Re
             }
             channels::read(tx, channel.number, &member.member, sequence)?;
             let member = who::require_member(tx.connection(), &caller, &channel)?;
-            unread(tx.connection(), &channel, &member)
+            unread(tx.connection(), &caller, &channel, &member)
         })
         .await
 }
 
-fn unread(c: &Connection, channel: &Channel, member: &Member) -> Result<Unread> {
-    let mentions = channels::mentions_after(c, channel.number, &member.member, member.read_seq)?;
-    Ok(Unread { unread: (channel.last_sequence - member.read_seq).max(0), mentions })
+fn unread(c: &Connection, caller: &Caller, channel: &Channel, member: &Member) -> Result<Unread> {
+    // Somebody from outside who joined again does not read what was said in between.
+    let read = member.read_seq.max(outside::first(c, caller, channel)? - 1);
+    let mentions = channels::mentions_after(c, channel.number, &member.member, read)?;
+    Ok(Unread { unread: (channel.last_sequence - read).max(0), mentions })
 }
 
 pub(super) fn view(
@@ -183,7 +185,7 @@ pub(super) fn view(
         members.push(shown);
     }
     let unread = match &own {
-        Some(own) => unread(c, &channel, own)?,
+        Some(own) => unread(c, caller, &channel, own)?,
         None => Unread::default(),
     };
     let from = outside::first(c, caller, &channel)?;

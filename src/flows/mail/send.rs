@@ -9,6 +9,7 @@ use crate::base::limit::{MAIL_CATEGORY_CHARS_MAX, MAIL_PAIR_MAX, MAIL_QUEUE_MAX,
 use crate::base::{Actor, Address, Error, ErrorKind, MailId, Result, fault, from_json};
 use crate::flows::channels::{self, Ground};
 use crate::flows::mail::recipient::{self, Recipient};
+use crate::flows::mail::show::require_visible_to;
 use crate::flows::mail::{DEPTH_MAX, PAYLOAD_BYTES_MAX, SCRIPT_WINDOW_MS, SENDS_WINDOW_MS};
 use crate::flows::people::refuse_disabled;
 use crate::flows::requests::inputs;
@@ -23,7 +24,8 @@ use crate::store::{Tx, idempotency};
 ///
 /// # Errors
 /// `invalid`: `malformed_address`, `approval_is_no_target`, `bad_payload` with the place;
-/// `not_found`: `no_recipient`; `conflict`: `recipient_ended`, `not_deliverable`, `depth`;
+/// `not_found`: `no_recipient`, and a message to answer that the caller may not read;
+/// `conflict`: `recipient_ended`, `not_deliverable`, `depth`;
 /// `forbidden`: `viewer`, `not_granted`; `busy`: `queue_full`, `too_many_messages`, `daily_cap`.
 pub async fn send(
     site: &Site,
@@ -55,7 +57,12 @@ pub async fn send(
             }
             let sent = match &draft.to {
                 Address::Channel(slug) => post(tx, &site, (&caller, slug), &draft.request)?,
-                _ => accept(tx, &site, &draft, sender.as_ref())?,
+                _ => {
+                    if let Some(answered) = &draft.request.in_reply_to {
+                        require_visible_to(tx.connection(), &caller, answered)?;
+                    }
+                    accept(tx, &site, &draft, sender.as_ref())?
+                }
             };
             if let Some(key) = &key {
                 idempotency::remember(tx, key, &json!(sent))?;

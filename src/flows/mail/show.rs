@@ -105,16 +105,17 @@ fn no_address() -> Error {
 /// Refuses a message that is between others.
 pub(super) async fn require_visible(site: &Site, caller: &Caller, id: &MailId) -> Result<()> {
     let (id, caller) = (id.clone(), caller.clone());
-    site.store
-        .read(move |c| {
-            let message = mail::find(c, &id)?;
-            let own = instances::address_of(c, &caller.actor())?;
-            match is_visible(c, &caller, own.as_ref(), &message)? {
-                true => Ok(()),
-                false => Err(Error::not_found(format!("no message {id}"))),
-            }
-        })
-        .await
+    site.store.read(move |c| require_visible_to(c, &caller, &id)).await
+}
+
+/// The same, in a transaction.
+pub(super) fn require_visible_to(c: &Connection, caller: &Caller, id: &MailId) -> Result<()> {
+    let message = mail::find(c, id)?;
+    let own = instances::address_of(c, &caller.actor())?;
+    match is_visible(c, caller, own.as_ref(), &message)? {
+        true => Ok(()),
+        false => Err(Error::not_found(format!("no message {id}"))),
+    }
 }
 
 /// A person sees what is between agents and inboxes, and their own mail; a job its own.

@@ -8,6 +8,7 @@ use std::mem;
 use std::ops::Range;
 
 use camino::Utf8Path;
+use serde_json::Value;
 
 use crate::base::fault;
 use crate::jobs::speak::veil::{Veil, secrets};
@@ -64,6 +65,11 @@ impl Pieces {
     /// Covers secrets in a text of its own.
     pub fn cover(&self, text: &str) -> String {
         self.veil.cover(text)
+    }
+
+    /// Covers secrets in the texts and names of a value.
+    pub fn cover_value(&self, value: &mut Value) {
+        self.veil.cover_entry(value);
     }
 }
 

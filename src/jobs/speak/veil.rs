@@ -2,12 +2,14 @@
 //! pieces that the server joins. They are covered before anybody sees the text and before it is
 //! stored.
 
+use std::borrow::Cow;
+use std::mem;
 use std::ops::Range;
 
 use camino::Utf8Path;
 use serde_json::Value;
 
-use crate::base::{fault, is_secret_name};
+use crate::base::{fault, is_secret_name, read_loose_json};
 use crate::jobs::speak::Fact;
 use crate::process::{Needles, secret_forms};
 use crate::script::{Config, EngineBody, EnvValue, Secret};
@@ -102,13 +104,35 @@ impl Veil {
         Found { places, ranges, hold: begun_token(&bytes).map_or(hold, |it| it.min(hold)) }
     }
 
-    /// Covers the texts of an entry of a stream.
+    /// Covers the texts and names of an entry of a stream.
     pub(in crate::jobs) fn cover_entry(&self, entry: &mut Value) {
         match entry {
             Value::String(text) => *text = self.cover(text),
             Value::Array(all) => all.iter_mut().for_each(|it| self.cover_entry(it)),
-            Value::Object(fields) => fields.values_mut().for_each(|it| self.cover_entry(it)),
+            Value::Object(fields) => {
+                let covered = mem::take(fields).into_iter().map(|(name, mut value)| {
+                    self.cover_entry(&mut value);
+                    (self.cover(&name), value)
+                });
+                *fields = covered.collect();
+            }
             Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+    }
+
+    /// Covers the texts and names of a line of JSON as they are once parsed: its writer may have
+    /// escaped any character. Another line is unchanged.
+    pub(in crate::jobs) fn cover_line<'l>(&self, line: &'l str) -> Cow<'l, str> {
+        // Without escapes, the guard has seen them as they are.
+        let is_escaped = line.starts_with('{') && line.contains('\\');
+        let Some(parsed) = is_escaped.then(|| read_loose_json(line)).flatten() else {
+            return Cow::Borrowed(line);
+        };
+        let mut covered = parsed.clone();
+        self.cover_entry(&mut covered);
+        match covered == parsed {
+            true => Cow::Borrowed(line),
+            false => Cow::Owned(covered.to_string()),
         }
     }
 

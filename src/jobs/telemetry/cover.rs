@@ -1,8 +1,8 @@
 //! Masks secrets in parsed output: if an engine prints a text in pieces or escapes it, the guard
 //! never sees the whole secret, but the joined text contains it.
 //!
-//! **Invariant:** entries and final messages of every engine pass through here before they are
-//! stored or shown.
+//! **Invariant:** a line is covered before a reader gets it (`Veil::cover_line`); entries and final
+//! messages, which readers join, pass through here before they are stored or shown.
 
 use serde_json::Value;
 
@@ -42,7 +42,7 @@ mod tests {
     use super::*;
     use crate::base::Clock;
     use crate::jobs::telemetry::read_stream_end;
-    use crate::script::Reads;
+    use crate::script::{Reads, Speaks};
 
     const SECRET: &str = "plain-token-value-12345-abcdef";
 
@@ -97,6 +97,43 @@ mod tests {
             let (summary, stream) = kept(reads, &format!("{line}\n"));
             assert_eq!(summary, "*".repeat(SECRET.len()), "{line}");
             assert!(!stream.contains(SECRET), "{stream}");
+        }
+    }
+
+    /// Whatever a reader takes from a line: names of sessions and models, reasons.
+    #[test]
+    fn g28_no_escape_hides_a_secret_from_a_reader() {
+        let folder = tempfile::tempdir().unwrap();
+        let dir = Utf8Path::from_path(folder.path()).unwrap();
+        let secret = "postgres://bot:s3cret&pass<word>@db.internal/wiki";
+        let telemetry = |reads| {
+            let veil = Veil::new(&[secret.to_owned()]);
+            Telemetry::new(dir, Some(reads), Clock::system()).veiled(veil)
+        };
+        let stars = "*".repeat(secret.len());
+        let numbered: String = secret.bytes().map(|it| format!("\\u{it:04x}")).collect();
+        for escaped in [
+            secret.replace('/', "\\/"),
+            secret.replace('&', "\\u0026").replace('<', "\\u003c").replace('>', "\\u003e"),
+            numbered,
+        ] {
+            let mut run = telemetry(Reads::ClaudeStreamJson);
+            let usage = r#"{"inputTokens":1,"outputTokens":2,"costUSD":0}"#;
+            let end = format!(r#""session_id":"{escaped}","modelUsage":{{"{escaped}":{usage}}}"#);
+            let end =
+                format!("{{\"type\":\"result\",\"is_error\":false,\"result\":\"x\",{end}}}\n");
+            run.take(end.as_bytes()).unwrap();
+            let report = run.report();
+            assert_eq!(report.session_ref.as_deref(), Some(&*stars));
+            assert_eq!(report.usage.as_ref().unwrap()["models"], json!([stars]));
+            assert!(!format!("{report:?}").contains("s3cret"), "{report:?}");
+            let mut turns = telemetry(Reads::Plain).hearing(Some(Speaks::Lines));
+            // The secret is longer than what is kept of a reason.
+            let why = format!("{}{escaped}", "x".repeat(1_990));
+            let line = format!("{{\"turn\":\"ended\",\"failed\":\"{why}\"}}\n");
+            turns.take(line.as_bytes()).unwrap();
+            let facts = format!("{:?}", turns.take_facts());
+            assert!(facts.contains("xx*****") && !facts.contains("postgres"), "{facts}");
         }
     }
 }

@@ -10,7 +10,7 @@ use std::io::Write as _;
 use camino::{Utf8Path, Utf8PathBuf};
 use serde_json::{Value, json};
 
-use crate::base::{Clock, Context, ErrorKind, Millis, Result, truncate_chars};
+use crate::base::{Clock, Context, DISK_FULL, ErrorKind, Millis, NO_ROOM, Result, truncate_chars};
 use crate::jobs::Listener;
 use crate::jobs::speak::veil::Veil;
 use crate::jobs::speak::{Fact, Hearing, Noted, Told, hooks};
@@ -185,7 +185,9 @@ impl Telemetry {
             Ok(goes_on) => self.is_enough = !goes_on,
             Err(cause) => {
                 tracing::error!("what an agent says cannot be kept: {}", cause.chain());
-                self.report.unheard = Some(cause.message().to_owned());
+                let is_full = cause.code_str() == DISK_FULL;
+                let why = if is_full { NO_ROOM } else { cause.message() };
+                self.report.unheard = Some(why.to_owned());
                 self.is_enough = true;
             }
         }
@@ -357,6 +359,9 @@ impl Telemetry {
         if text.is_empty() {
             return Ok(false);
         }
+        // Before anything is read of it: what is cut short would hide the rest of a secret.
+        let covered = self.veil.cover_line(text);
+        let text = &*covered;
         let own = self.restored.without(text);
         let text = own.as_deref().unwrap_or(text);
         self.tell(|listener| listener.line(text));

@@ -137,3 +137,34 @@ fn the_jobs_of_an_inbox_that_is_removed_wait_until_it_is_back() {
     assert_eq!(bench.ended(&job)["status"], "cancelled");
     server.stop();
 }
+
+#[test]
+fn a_message_waits_that_the_edited_schema_of_its_inbox_refuses_at_a_start() {
+    let bench = Bench::new();
+    bench.limits("jobs = 1");
+    bench.word_kind("plain", "timeout = \"20s\"", "exit 0");
+    bench.word_kind("waits", "timeout = \"20s\"", "while true; do sleep 0.05; done");
+    let needs = |field: &str| json!({"type": "object", "required": [field]}).to_string();
+    bench.write("open.json", needs("team"));
+    let fields = "about = \"Open\", engine = \"plain\", schema = \"open.json\"";
+    bench.lua(&format!("wb.inbox \"accounts/open\" {{ {fields} }}\n"));
+    let server = bench.serve();
+    bench.post("/api/agent/jobs", json!({"kind": "waits"})).ok();
+    let sent = ["send", "topic:accounts/open", "--payload", "{\"team\": \"a\"}"];
+    let (code, out, err) = bench.cli(&sent);
+    assert_eq!(code, 0, "{out}{err}");
+    let jobs = bench.get("/api/agent/jobs?kind=accounts/open").ok();
+    let job = jobs["items"][0]["id"].as_str().unwrap().to_owned();
+    assert_eq!(bench.show(&job)["waiting"]["code"], "jobs_cap");
+    server.stop();
+    bench.write("open.json", needs("name"));
+    let server = bench.serve();
+    let waiting = bench.show(&job)["waiting"].clone();
+    assert_eq!(waiting["code"], "kind_changed", "{waiting:#}");
+    let said = waiting["message"].as_str().unwrap();
+    assert!(said.contains("inbox \"accounts/open\" no longer accepts its message"), "{said}");
+    bench.write("open.json", needs("team"));
+    assert_eq!(bench.cli(&["reload"]).0, 0);
+    assert_ne!(bench.ended(&job)["status"], "cancelled");
+    server.stop();
+}

@@ -94,6 +94,39 @@ fn a_second_time_nothing_is_changed_and_everything_in_the_way_is_named() {
 }
 
 #[test]
+fn files_that_the_site_would_read_as_its_own_are_in_the_way() {
+    let folder = repository();
+    for (path, text) in [
+        ("agents/README.md", "# Our agents\n"),
+        ("agents/reviewer.md", "---\nname: reviewer\ndescription: Reviews\n---\nYou review.\n"),
+        ("agents/lead.md", "---\nengine: nobody\n---\nYou lead.\n"),
+        ("agents/ada.md", "---\nname: ada\nabout: Reads\n---\nYou read.\n"),
+        ("agents/more/x.md", "x"),
+        ("tests/x_spec.lua", "describe(\"x\", function() end)\n"),
+        ("tests/ours.lua", "local t = require \"wb.test\"\n"),
+        ("tests/x.py", "x"),
+    ] {
+        let path = folder.path().join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+    let init = |args: &[&str]| wiki_browser(folder.path()).arg("init").args(args).output().unwrap();
+    let refused = init(&["--json"]);
+    assert_eq!(refused.status.code(), Some(5));
+    let error: Value = serde_json::from_slice(&refused.stderr).unwrap();
+    let message = error["error"]["message"].as_str().unwrap();
+    let named = "agents/README.md, agents/lead.md, agents/reviewer.md, tests/x_spec.lua";
+    assert!(message.ends_with(named), "{message}");
+    let hint = error["error"]["hint"].as_str().unwrap();
+    assert!(hint.contains("wiki-browser init wiki --root .."), "{hint}");
+    assert!(!folder.path().join("wiki-browser.lua").exists());
+    // The way out works.
+    assert!(init(&["wiki", "--root", ".."]).status.success());
+    let checked = wiki_browser(&folder.path().join("wiki")).arg("check").output().unwrap();
+    assert!(checked.status.success(), "{}", String::from_utf8_lossy(&checked.stdout));
+}
+
+#[test]
 fn a_dry_run_writes_nothing() {
     let folder = repository();
     let output = wiki_browser(folder.path()).args(["init", "site", "--dry-run", "--json"]).unwrap();

@@ -14,6 +14,8 @@ use crate::cli::terminal::{escape, question};
 use crate::client::working_folder;
 use crate::documents::work_tree;
 use crate::flows::check::engines;
+use crate::flows::lab;
+use crate::flows::perspectives::personas;
 use crate::script::{self, Diagnostic};
 
 /// The name of the script.
@@ -84,11 +86,15 @@ pub(super) fn run(screen: &Screen, args: &InitArgs) -> Result<()> {
     let items = items(&answers);
     let mut found = files::in_the_way(&folder, &items);
     found.extend(data_in_the_way(&folder));
+    found.extend(misread(&folder)?);
+    found.sort();
+    found.dedup();
     if !found.is_empty() {
         return Err(files::refusal(
             &folder,
             &found,
-            "move them, or keep yours: wiki-browser init wiki --root ..",
+            "move them (a site reads agents/*.md and tests/*.lua as its own), or keep yours: \
+             wiki-browser init wiki --root ..",
         ));
     }
     let written = if args.dry_run {
@@ -124,6 +130,15 @@ fn data_in_the_way(folder: &Utf8Path) -> Option<Utf8PathBuf> {
     let is_ours = data.join("wiki.db").is_file() || data.join("lock").is_file();
     let is_empty = data.read_dir().is_ok_and(|mut it| it.next().is_none());
     (data.symlink_metadata().is_ok() && !is_ours && !is_empty).then(|| DATA.into())
+}
+
+/// Returns files that the site would read as its personas, templates or tests, and refuse.
+fn misread(folder: &Utf8Path) -> Result<Vec<Utf8PathBuf>> {
+    // Anything else by these names is in the way itself.
+    let is_folder = |name: &str| folder.join(name).symlink_metadata().is_ok_and(|it| it.is_dir());
+    let of_agents = if is_folder("agents") { personas::unfit(folder)? } else { Vec::new() };
+    let of_tests = if is_folder("tests") { lab::foreign(folder)? } else { Vec::new() };
+    Ok(of_agents.into_iter().chain(of_tests).collect())
 }
 
 /// Loads what was written, and returns what is missing on this machine.

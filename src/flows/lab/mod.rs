@@ -34,7 +34,7 @@ use crate::script::lab::{Stage, Step, Verb};
 use crate::script::{InputType, Kind, SCRIPT_FAILED, Said, suggestion};
 
 pub use crate::process::Scratch;
-pub use suite::{Progress, Suite, Summary, TestRun, find, tests_folder};
+pub use suite::{Progress, Suite, Summary, TestRun, find, foreign, tests_folder};
 
 /// The site of one test; opened when the test first needs it.
 pub(in crate::flows) struct Stand {

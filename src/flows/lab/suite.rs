@@ -5,10 +5,11 @@ use std::time::{Duration, Instant};
 
 use camino::{Utf8Path, Utf8PathBuf};
 
+use crate::base::limit::SCRIPT_FILE_BYTES_MAX;
 use crate::base::{Context, Error, ErrorKind, Result};
 use crate::flows::lab::site::Wanted;
 use crate::flows::lab::stage;
-use crate::process::Scratch;
+use crate::process::{Root, Scratch};
 use crate::script::lab::{self, File, Listed, Named, Ran};
 use crate::script::{self, Outside, Report, Said, Wear};
 
@@ -145,6 +146,23 @@ pub fn find(script: &Utf8Path, given: &[Utf8PathBuf]) -> Result<Vec<File>> {
         }
         _ => Ok(files),
     }
+}
+
+/// Returns the files among `tests/*.lua` in the folder of a script that do not name `wb.test`, as
+/// every test does: they belong to another program.
+///
+/// # Errors
+/// `unavailable` if the folder cannot be read.
+pub fn foreign(folder: &Utf8Path) -> Result<Vec<Utf8PathBuf>> {
+    let root = Root::open(folder)?;
+    let bytes_max = usize::try_from(SCRIPT_FILE_BYTES_MAX).unwrap_or(usize::MAX);
+    let is_ours = |it: &Utf8PathBuf| {
+        let read = root.read_relative(it, bytes_max);
+        read.is_ok_and(|(bytes, _)| String::from_utf8_lossy(&bytes).contains("wb.test"))
+    };
+    let files = listed(&folder.join(FOLDER))?.into_iter();
+    let files = files.map(|it| Utf8Path::new(FOLDER).join(it.file_name().unwrap_or_default()));
+    Ok(files.filter(|it| !is_ours(it)).collect())
 }
 
 /// Returns the Lua files in a folder, in order; empty if there is no such folder.

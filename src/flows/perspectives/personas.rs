@@ -199,6 +199,21 @@ pub fn check(folder: &Utf8Path) -> Vec<Diagnostic> {
     findings
 }
 
+/// Returns the files in the folder of personas that are no personas, as paths relative to the
+/// folder of a new script. A template declares what that script does not know yet.
+///
+/// # Errors
+/// `unavailable` if the folder cannot be read.
+pub fn unfit(folder: &Utf8Path) -> Result<Vec<Utf8PathBuf>> {
+    let root = Root::open(folder)?;
+    let is_fit = |file: &String| {
+        let name = file.strip_suffix(".md").unwrap_or(file);
+        read_file(&root, file).is_ok_and(|it| !is_template(&it) && parse_persona(name, &it).is_ok())
+    };
+    let files = names(&root)?.into_iter().filter(|it| !is_fit(it));
+    Ok(files.map(|it| Utf8Path::new(FOLDER).join(it)).collect())
+}
+
 /// Refuses personas that are not for the requested Sources.
 ///
 /// # Errors

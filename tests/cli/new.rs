@@ -74,6 +74,7 @@ fn every_shape_of_a_kind_passes_check_and_test_at_once() {
         ("both", &["--produces", "proposal", "--inputs", "topic_id=topic,style=source"]),
         ("links", &["--produces", "result"]),
         ("stale", &["--produces", "result", "--inputs", "none"]),
+        ("whole", &["--inputs", "none"]),
         ("marks", &["--produces", "topic"]),
         ("count", &["--produces", "result", "--inputs", "end=number,deep=flag?"]),
         ("apply-2", &["--engine", "suggestions"]),
@@ -95,8 +96,9 @@ fn every_shape_of_a_kind_passes_check_and_test_at_once() {
     let tested = wiki_browser(path).args(["test", "--json"]).assert().success();
     let tested: Value = serde_json::from_slice(&tested.get_output().stdout).unwrap();
     // Two of the site, three of each kind, and two of the one that is told nothing.
-    assert_eq!(tested["passed"], 2 + 11 * 3 + 2, "{tested:#}");
+    assert_eq!(tested["passed"], 2 + 12 * 3 + 2, "{tested:#}");
     let kinds = checked(path)["config"]["kinds"].clone();
+    assert_eq!(kinds["whole"]["inputs"], kinds["stale"]["inputs"]);
     assert_eq!(kinds["view-as"]["about"], "A \"view\" \\ ]] --");
     let output = wiki_browser(path).args(["render", "count", "end=3"]).unwrap();
     let prompt = String::from_utf8(output.stdout).unwrap();

@@ -88,8 +88,11 @@ fn block(screen: &Screen, config: &Config, args: &KindArgs) -> Result<Block> {
     // Errors are reported before any question.
     wanted(args.inputs.iter().map(String::as_str))?;
     let (engine, is_builtin) = engine(screen, config, args.engine.as_deref())?;
+    let is_of_site = args.inputs.iter().any(|it| it.trim() == "none");
     let produce = match args.produces {
         Some(produce) => produce,
+        // The others need a Topic, a Source or a persona.
+        None if is_of_site && !is_builtin => Produce::Result,
         None if is_builtin => Produce::Proposal,
         None if question::can(screen) => {
             let words = Produce::ALL.map(|it| (it.as_str(), it.meaning()));
@@ -102,7 +105,6 @@ fn block(screen: &Screen, config: &Config, args: &KindArgs) -> Result<Block> {
         let message = format!("engine \"{engine}\" is builtin: it makes proposals, nothing else");
         return Err(Error::invalid(message).code("bad_input").hint(NO_ENGINE));
     }
-    let is_of_site = args.inputs.iter().any(|it| it.trim() == "none");
     let default = match produce {
         Produce::Result if is_of_site => "Look at the site and report",
         Produce::Topic if is_of_site => "Open topics on passages of sources",

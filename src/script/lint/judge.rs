@@ -8,8 +8,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
+use crate::base::Address;
 use crate::script::config::{Config, InputType, Kind, Lane, Prompt};
 use crate::script::lint::arguments::{Given, Name, TOPIC_IDS};
 use crate::script::lint::bytecode;
@@ -17,7 +18,7 @@ use crate::script::lint::walk::Walk;
 use crate::script::load::node::Draft;
 use crate::script::load::request;
 use crate::script::load::schedule::Wanted;
-use crate::script::schema::{DECLARATIONS, FUNCTIONS, REQUEST_FIELDS};
+use crate::script::schema::{DECLARATIONS, FUNCTIONS, MESSAGE_FIELDS, REQUEST_FIELDS};
 use crate::script::source::diagnostic::{Diagnostic, Findings, Severity, suggestion};
 use crate::script::source::field_span::Source;
 use crate::script::source::location::Slot;
@@ -46,6 +47,16 @@ pub(crate) struct Request {
 }
 
 impl Request {
+    /// Returns it as a literal value, if it is one and has fields.
+    pub(crate) fn object(&self) -> Option<Value> {
+        let fields =
+            self.fields.iter().map(|(name, value, _)| Some((name.clone(), value.clone()?)));
+        let is_whole = !self.is_open && !self.fields.is_empty();
+        is_whole
+            .then(|| fields.collect::<Option<Map<String, Value>>>().map(Value::Object))
+            .flatten()
+    }
+
     /// Marks it as possibly having other fields, too.
     pub(crate) fn open(self) -> Request {
         Request { is_open: true, ..self }
@@ -88,6 +99,8 @@ pub(crate) struct Judge<'k> {
     kinds: &'k BTreeMap<String, Kind>,
     /// All declared names, also of invalid declarations.
     names: Vec<&'k str>,
+    /// The same of inboxes.
+    inboxes: Vec<&'k str>,
     globals: Vec<String>,
     /// Arguments of functions, by the line on which they begin.
     given: BTreeMap<u32, Vec<Given<'k>>>,
@@ -102,8 +115,11 @@ pub(crate) fn look(draft: &Draft, config: &Config, findings: &mut Findings) {
     for (slot, given) in &slots {
         all.entry(&slot.at.file).or_default().entry(slot.at.line).or_default().push(*given);
     }
-    let names = draft.declared.iter().filter(|it| it.word == "kind");
-    let names: Vec<&str> = names.filter_map(|it| it.name.as_deref()).collect();
+    let named = |word: &str| -> Vec<&str> {
+        let declared = draft.declared.iter().filter(|it| it.word == word);
+        declared.filter_map(|it| it.name.as_deref()).collect()
+    };
+    let (names, inboxes) = (named("kind"), named("inbox"));
     for (path, code) in &draft.code {
         let Some(whole) = bytecode::read(code) else { continue };
         let Some(text) = draft.text_of(path) else { continue };
@@ -112,6 +128,7 @@ pub(crate) fn look(draft: &Draft, config: &Config, findings: &mut Findings) {
         let judge = Judge {
             kinds: &config.kinds,
             names: names.clone(),
+            inboxes: inboxes.clone(),
             globals: global_names(),
             given: all.remove(path.as_path()).unwrap_or_default(),
             starts,
@@ -337,6 +354,66 @@ impl<'k> Judge<'k> {
             found.push(Found::warning("missing-input", (line, "enqueue"), message, note));
         }
         found
+    }
+
+    /// A message that would be refused.
+    pub(crate) fn message(&self, line: u32, message: &Request) -> Vec<Found> {
+        let mut found = Vec::new();
+        for (name, _, at) in message.fields.iter().filter(|it| !MESSAGE_FIELDS.contains(&&*it.0)) {
+            let says = format!("wb.send has no field `{}`", name.escape_debug());
+            let note = suggestion(name, MESSAGE_FIELDS);
+            found.push(Found::warning("wrong-call", (*at, name), says, note));
+        }
+        let field = |name: &str| message.fields.iter().find(|it| it.0 == name);
+        let missing = ["to", "payload"].into_iter().filter(|it| field(it).is_none());
+        for name in missing.filter(|_| !message.is_open) {
+            let says = format!("wb.send needs `{name}`");
+            let note = "write wb.send { to = \"person:NAME\", payload = … }".to_owned();
+            found.push(Found::warning("missing-field", (line, "send"), says, note));
+        }
+        let Some((_, Some(Value::String(to)), at)) = field("to") else { return found };
+        match self.recipient(to) {
+            Err((says, note)) => {
+                found.push(Found::warning("unknown-name", (*at, to), says, note));
+            }
+            Ok(()) => found.extend(self.payload(to, message)),
+        }
+        found
+    }
+
+    /// Returns what is wrong with an address, and what to write.
+    fn recipient(&self, to: &str) -> Result<(), (String, String)> {
+        let address: Address = to.parse().map_err(|cause: crate::base::Error| {
+            let hint = cause.hint_str().unwrap_or_default().to_owned();
+            (format!("wb.send: {}", cause.message()), hint)
+        })?;
+        match address {
+            Address::Inbox { template, inbox } => {
+                let name = format!("{template}/{inbox}");
+                if self.inboxes.contains(&&*name) {
+                    return Ok(());
+                }
+                let note = suggestion(&name, self.inboxes.iter().copied());
+                Err((format!("wb.send names no inbox: `{name}`"), note))
+            }
+            // A successor of a declared agent has another name.
+            Address::Agent(name) if to == name && !self.kinds.contains_key(&format!("@{to}")) => {
+                let note = format!("write \"person:{name}\" for a person");
+                Err((format!("wb.send names no agent: `{name}`"), note))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// A literal payload that its inbox refuses.
+    fn payload(&self, to: &str, message: &Request) -> Option<Found> {
+        let (_, payload, at) = message.fields.iter().find(|it| it.0 == "payload")?;
+        let kind = self.kinds.get(to.strip_prefix("topic:")?)?;
+        let schema = kind.inbox.as_ref()?.schema.as_ref()?;
+        let refused = schema.require(payload.as_ref()?, "payload", "bad_payload").err()?;
+        let says = format!("{} would refuse it: {}", kind.title(), refused.message());
+        let note = "as it is, the message would be refused".to_owned();
+        Some(Found::warning("bad-value", (*at, "payload"), says, note))
     }
 }
 

@@ -303,7 +303,11 @@ impl<'w, 'k> Walk<'w, 'k> {
         let Some(key) = frame.constant(it.b()).map(str::to_owned) else { return };
         let literal = match it.k() {
             true => frame.literal(it.c()).cloned(),
-            false => self.get(frame, it.c(), at).literal(),
+            false => match self.get(frame, it.c(), at) {
+                // A local may still get other fields.
+                Value::Made(table) if frame.local(it.c(), at).is_none() => table.object(),
+                other => other.literal(),
+            },
         };
         let line = frame.line(at);
         if let Some(Value::Made(request)) = frame.registers.get_mut(it.a()) {
@@ -352,6 +356,11 @@ impl<'w, 'k> Walk<'w, 'k> {
                     _ => Vec::new(),
                 };
                 frame.found.extend(found);
+                Value::Unknown
+            }
+            (Value::Wb(path), Value::Made(message)) if path == "wb.send" && frame.depth > 0 => {
+                let found = self.judge.message(frame.line(at), &message);
+                frame.found.extend(found.into_iter().filter(|_| it.b() == 2));
                 Value::Unknown
             }
             _ => Value::Unknown,

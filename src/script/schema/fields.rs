@@ -217,6 +217,9 @@ const LIMITS: [Field; 8] = [
 
 /// Words of `schedule.missed`.
 const MISSED: [&str; 2] = ["once", "skip"];
+/// Fields of a message.
+pub(crate) const MESSAGE_FIELDS: [&str; 5] =
+    ["to", "payload", "reply_to", "in_reply_to", "category"];
 /// Names in a request besides the inputs.
 pub(crate) const REQUEST_FIELDS: [&str; 4] =
     ["kind", "priority", "not_before", "replace_proposals"];

@@ -17,8 +17,8 @@ pub(crate) use engine_fields::{BUILTINS, PROMPT_BY};
 pub(crate) use events::{ALIASES, RECORDS, event_data};
 #[cfg(test)]
 pub(crate) use events::{JOB_REASON, JOB_STATUS};
-pub(crate) use fields::REQUEST_FIELDS;
 pub use fields::{DECLARATIONS, input_fields};
+pub(crate) use fields::{MESSAGE_FIELDS, REQUEST_FIELDS};
 pub(crate) use functions::PROMPT;
 #[cfg(test)]
 pub(crate) use functions::{BASE, CALLBACKS};

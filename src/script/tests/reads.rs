@@ -263,6 +263,65 @@ fn what_a_function_answers_and_what_it_calls_is_looked_at_too() {
     }
 }
 
+/// Two inboxes of which one has a schema, and an agent.
+const RECEIVE: &str = "
+wb.engine \"p\" { type = \"process\", command = { \"x\" }, prompt = \"stdin\" }
+wb.engine \"s\" { type = \"stream\", command = { \"x\" }, speaks = \"lines\" }
+wb.agent \"robbo\" { about = \"a\", engine = \"s\" }
+wb.inbox \"accounts/open\" { about = \"a\", engine = \"p\", schema = \"open.json\" }
+wb.inbox \"accounts/close\" { about = \"a\", engine = \"p\" }
+";
+
+fn sends(body: &str) -> String {
+    let lines = format!("{RECEIVE}wb.on(\"topic_created\", function(e)\n{body}\nend)\n");
+    let site = Site::with_head(&lines);
+    site.write("open.json", r#"{"type": "object", "required": ["team"]}"#);
+    let warnings = site.loaded().warnings;
+    // That one job runs at a time is said of any script with inboxes.
+    let of_calls = warnings.iter().filter(|it| it.code != "one-slot");
+    of_calls.map(ToString::to_string).collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn a_message_that_would_be_refused_is_a_warning() {
+    for (body, expected) in [
+        (
+            "wb.send { to = \"topic:accounts/opn\", payload = \"x\" }",
+            "unknown-name]: wb.send names no inbox: `accounts/opn`",
+        ),
+        ("wb.send { to = \"operator\", payload = \"x\" }", "write \"person:operator\""),
+        ("wb.send { to = \"mail:x\", payload = \"x\" }", "`mail:x` is not an address"),
+        ("wb.send { payload = \"x\" }", "missing-field]: wb.send needs `to`"),
+        ("wb.send { to = \"person:ada\", text = \"x\" }", "wb.send has no field `text`"),
+        (
+            "wb.send { to = \"topic:accounts/open\", payload = { name = \"x\" } }",
+            "bad-value]: inbox \"accounts/open\" would refuse it",
+        ),
+        ("wb.send { to = \"topic:accounts/open\", payload = 5 }", "would refuse it"),
+    ] {
+        let shown = sends(body);
+        assert!(shown.contains(expected), "{body}: {shown}");
+    }
+}
+
+#[test]
+fn a_message_that_may_be_right_is_left_alone() {
+    for body in [
+        "wb.send { to = \"topic:accounts/open\", payload = { team = \"a\" } }",
+        "wb.send { to = \"topic:accounts/open\", payload = { name = e.subject } }",
+        "local p = { name = \"x\" }\nlocal m = { to = \"topic:accounts/open\", payload = p }\n\
+         p.team = \"a\"\nwb.send(m)",
+        "wb.send { to = \"topic:accounts/close\", payload = {} }",
+        "wb.send { to = \"robbo\", payload = \"x\" }",
+        "wb.send { to = \"agent:robbo-2\", payload = \"x\" }",
+        "wb.send { to = \"channel:incident\", payload = { \"a\", \"b\" } }",
+        "local m = { to = \"person:ada\" }\nm.payload = e.data\nwb.send(m)",
+    ] {
+        let shown = sends(body);
+        assert!(shown.is_empty(), "{body}: {shown}");
+    }
+}
+
 #[test]
 fn what_a_function_may_do_is_left_alone() {
     for body in [

@@ -11,6 +11,7 @@ use serde_json::Value as Json;
 
 use crate::base::limit::SCRIPT_ENQUEUES_MAX;
 use crate::base::{ErrorKind, is_secret_name};
+use crate::script::schema::MESSAGE_FIELDS;
 use crate::script::source::diagnostic::{nearest, suggestion};
 use crate::script::source::location::Location;
 use crate::script::vm::effect::Effect;
@@ -83,9 +84,6 @@ const SEND: Acting = Acting {
     how: "write wb.send { to = \"person:NAME\", payload = \"…\" }",
     in_test: "a test cannot send a message with wb.send: fire the event whose handler does",
 };
-
-/// Fields of a message.
-const MESSAGE_FIELDS: [&str; 5] = ["to", "payload", "reply_to", "in_reply_to", "category"];
 
 /// Refuses an effect where functions only answer.
 fn require_acting(session: &Session, caller: &Caller, it: &Acting) -> mlua::Result<()> {

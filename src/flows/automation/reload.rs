@@ -20,7 +20,9 @@ use serde_json::json;
 use tracing::{error, info, warn};
 
 use crate::api::config::{ScriptView, Trouble};
-use crate::base::{Actor, Context, Error, ErrorKind, Event, EventKind, Millis, Result, fault};
+use crate::base::{
+    Actor, Context, Error, ErrorKind, Event, EventKind, JobId, Millis, Result, fault,
+};
 use crate::flows::assistant::right;
 use crate::flows::automation::{handlers, schedules};
 use crate::flows::check::{self, Purpose};
@@ -202,7 +204,10 @@ pub(in crate::flows) async fn replace(
     (site.script.0.keep)(&config)?;
     let next = Generation::new(old.number + 1, Arc::new(config), loaded.vm, engines);
     answer.generation = next.number;
-    commit(site, &next, by, &difference).await?;
+    let fit = commit(site, &next, by, &difference).await?;
+    let lanes = next.capacities().clone();
+    // Earlier, a claim would start them under the old script.
+    site.store.write(move |tx| unfit::release(tx, &fit, &lanes)).await?;
     waiting::drop_all(site, &lost, by).await?;
     fault::crash_point("after_reload");
     for warning in &warnings {
@@ -297,8 +302,13 @@ fn refused(site: &Site, old: &Generation, by: &Actor, trouble: Trouble, dry_run:
     }
 }
 
-/// Records that a generation is active, and activates it.
-async fn commit(site: &Site, next: &Generation, by: &Actor, changes: &Difference) -> Result<()> {
+/// Records that a generation is active, and activates it; returns the jobs that fit it again.
+async fn commit(
+    site: &Site,
+    next: &Generation,
+    by: &Actor,
+    changes: &Difference,
+) -> Result<Vec<JobId>> {
     let event = Event::new(
         EventKind::ConfigReloaded,
         "config".to_owned(),
@@ -314,7 +324,7 @@ async fn commit(site: &Site, next: &Generation, by: &Actor, changes: &Difference
     let hears = handlers::is_heard(&old);
     let write = move |tx: &Tx<'_>| {
         follow_names(tx, &written.config)?;
-        unfit::keep(tx, Some(&old.config), &written.config, written.capacities())?;
+        let fit = unfit::keep(tx, Some(&old.config), &written.config, written.capacities())?;
         jobs::refresh_all(tx, written.capacities())?;
         schedules::keep(tx, &written.config.schedules)?;
         agents::keep(tx, &written.config)?;
@@ -323,15 +333,17 @@ async fn commit(site: &Site, next: &Generation, by: &Actor, changes: &Difference
             // New handlers start with the next event.
             handlers::skip(tx)?;
         }
-        tx.emit(event.clone().audited())
+        tx.emit(event.clone().audited())?;
+        Ok(fit)
     };
     let written = site.store.write(write).await;
-    written.context(ErrorKind::Unavailable, || "the reload is not written down".to_owned())?;
+    let fit =
+        written.context(ErrorKind::Unavailable, || "the reload is not written down".to_owned())?;
     site.scripts.replace(next.clone());
     for bell in [BELL, schedules::BELL, handlers::BELL, mail::BELL] {
         site.store.bell(bell).notify_one();
     }
-    Ok(())
+    Ok(fit)
 }
 
 /// Renames the kinds of waiting jobs, and keeps those from starting that the script has no place
@@ -344,7 +356,8 @@ pub async fn begin(site: &Site) -> Result<()> {
         (Arc::clone(&site.config), site.ids.clone(), site.queue.capacities());
     let begin = move |tx: &Tx<'_>| {
         follow_names(tx, &config)?;
-        unfit::keep(tx, None, &config, &lanes)?;
+        let fit = unfit::keep(tx, None, &config, &lanes)?;
+        unfit::release(tx, &fit, &lanes)?;
         right::end_runs(tx, &config, &Actor::System, (&ids, &lanes))?;
         agents::keep(tx, &config)
     };

@@ -186,7 +186,9 @@ impl Template<'_> {
             Ok(fields) => fields,
             Err((spot, fault)) => {
                 let message = format!("the front matter cannot be read: {fault}");
-                let note = match fault.contains("mapping values are not allowed") {
+                let line = self.front.source.text().lines().nth(spot.at().line as usize - 1);
+                let has_two = line.is_some_and(|it| it.matches(": ").count() > 1);
+                let note = match has_two && fault.contains("mapping values are not allowed") {
                     true => "put the value in quotes: a colon before a space begins a field",
                     false => "write `field: value`",
                 };

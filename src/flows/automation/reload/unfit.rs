@@ -4,14 +4,15 @@ use std::collections::BTreeMap;
 
 use rusqlite::Connection;
 
-use crate::base::Result;
+use crate::base::{JobId, Result};
 use crate::flows::automation::reload::waiting::{refused, takes_the_same};
 use crate::jobs::{self, Capacities};
 use crate::script::Config;
 use crate::store::Tx;
 
-/// Keeps jobs from starting that their kind no longer accepts, and lets those go on that it accepts
-/// again. Kinds that accept the same as under an earlier script are passed over.
+/// Keeps jobs from starting that their kind no longer accepts; returns those that it accepts again.
+/// They may start only under the new script: see [`release`]. Kinds that accept the same as under
+/// an earlier script are passed over.
 ///
 /// # Errors
 /// As any write.
@@ -20,9 +21,9 @@ pub(super) fn keep(
     old: Option<&Config>,
     new: &Config,
     lanes: &Capacities,
-) -> Result<()> {
+) -> Result<Vec<JobId>> {
     let c = tx.connection();
-    let marked = jobs::unfit(c)?;
+    let (marked, mut fit) = (jobs::unfit(c)?, Vec::new());
     for (name, _) in jobs::queue_counts(c, &jobs::Viewer::Site)?.queued {
         let Some(kind) = new.kinds.get(&name) else { continue };
         let before = old.and_then(|it| it.kinds.get(&name));
@@ -30,14 +31,21 @@ pub(super) fn keep(
             continue;
         }
         let refused: BTreeMap<_, _> = refused(c, &name, kind)?.into_iter().collect();
-        for it in marked.iter().filter(|it| it.kind == name && !refused.contains_key(&it.id)) {
-            jobs::unmark_unfit(tx, &it.id, lanes)?;
-        }
+        let again = marked.iter().filter(|it| it.kind == name && !refused.contains_key(&it.id));
+        fit.extend(again.map(|it| it.id.clone()));
         for (id, why) in &refused {
             jobs::mark_unfit(tx, id, why, lanes)?;
         }
     }
-    Ok(())
+    Ok(fit)
+}
+
+/// Lets jobs start again, once the script that accepts them is active.
+///
+/// # Errors
+/// As any write.
+pub(super) fn release(tx: &Tx<'_>, fit: &[JobId], lanes: &Capacities) -> Result<()> {
+    fit.iter().try_for_each(|id| jobs::unmark_unfit(tx, id, lanes))
 }
 
 /// Returns a sentence for each kind whose jobs wait until the script changes: it does not have the

@@ -102,6 +102,11 @@ pub(super) enum Shape {
     Record(Vec<(&'static str, Shape)>),
 }
 
+/// The shape of a reload's response.
+const RELOADED: &str = "ok dry_run generation digest \
+    difference{changes[what how waiting parked runs[when command]] needs_restart[] files[]} \
+    trouble{at summary errors*} lost[kind jobs why] warnings[]";
+
 impl Shape {
     /// Returns the shape of a command's response; `None` for one that only reads.
     pub(super) fn of(command: &Command) -> Option<Shape> {
@@ -132,12 +137,7 @@ impl Shape {
             Command::Engine(EngineCommand::Release { .. }) => {
                 "engine hold{engine since until is_said job_id message}"
             }
-            Command::Reload(_) => {
-                "ok dry_run generation digest \
-                 difference{changes[what how waiting parked runs[when command]] needs_restart[] \
-                 files[]} \
-                 trouble{at summary errors*} lost[kind jobs why] warnings[]"
-            }
+            Command::Reload(_) => RELOADED,
             Command::Person(command) => of_person(command)?,
             Command::Gateway(command) => of_gateway(command)?,
             Command::Claude(command) => of_claude(command),

@@ -263,7 +263,7 @@ fn g23_every_route_asks_where_a_request_comes_from_and_who_sends_it() {
     let bench = Bench::new();
     let agent =
         "echo \"$WB_TOKEN\" > \"$OUT/token\"; while [ ! -e \"$OUT/go\" ]; do sleep 0.05; done";
-    bench.word_kind("waits", "timeout = \"60s\"", agent);
+    bench.word_kind("waits", "timeout = \"10m\"", agent);
     let server = bench.serve();
     let (address, topic) = (server.address(), bench.topic("guide.md", "The first line.", "x"));
     let cookie = sign_in(&bench, address);

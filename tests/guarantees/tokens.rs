@@ -187,8 +187,8 @@ fn g04_in_every_state_only_the_running_jobs_own_token_counts() {
     bench.topic_kind("ends", "timeout = \"60s\"", &format!("{leak} exit 0"));
     bench.topic_kind("fails", fields, &format!("{leak} exit 3"));
     bench.topic_kind("slow", "timeout = \"500ms\"", &format!("{leak} exec sleep 30"));
-    bench.topic_kind("waits", "timeout = \"60s\"", &format!("{leak} {wait}"));
-    bench.word_kind("other", "timeout = \"60s\"", &format!("{leak} {wait}"));
+    bench.topic_kind("waits", "timeout = \"10m\"", &format!("{leak} {wait}"));
+    bench.word_kind("other", "timeout = \"10m\"", &format!("{leak} {wait}"));
     let server = bench.serve();
     let topic = bench.topic("guide.md", "The first line.", "Say it better.");
     let mut stale = Vec::new();

@@ -92,8 +92,11 @@ impl Site {
         let outcome = run.await;
         // Only pages have a navigation.
         let reader = seen.person.take().filter(|_| shown.is_page);
-        shown.reader =
-            reader.map(|it| Reader { has: (self.edge.has_for)(&it), name: it.display_name });
+        shown.reader = reader.map(|it| Reader {
+            has: (self.edge.has_for)(&it),
+            id: it.id,
+            name: it.display_name,
+        });
         let response = match outcome {
             Ok(Ok(response)) => match response.extensions().get::<Failed>() {
                 Some(Failed(error, aside)) => {

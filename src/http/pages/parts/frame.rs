@@ -8,7 +8,7 @@ use futures_util::future::BoxFuture;
 use hyper::header::COOKIE;
 use tracing::warn;
 
-use crate::base::{Millis, Result, SourcePath, TokenId};
+use crate::base::{Millis, PersonId, Result, SourcePath, TokenId};
 use crate::flows::sources::titles::{self, Titles};
 use crate::flows::{Site, Works, assistant, decisions};
 use crate::http::pages::parts::health_banner::{self, Trouble};
@@ -68,8 +68,8 @@ pub(in crate::http) struct Frame {
     pub(in crate::http) site_name: String,
     /// The reader, if known.
     pub(in crate::http) person: Option<String>,
-    /// The id of the reader on pages that they write on; what they type is kept under it.
-    pub(in crate::http) person_id: Option<String>,
+    /// Their id; what they type is kept under it.
+    pub(in crate::http) person_id: Option<PersonId>,
     /// The navigation entry that the page belongs to.
     pub(in crate::http) section: &'static str,
     /// Whether the reader may open Topics, write and start jobs.
@@ -113,6 +113,8 @@ pub struct Has {
 /// The reader of a page rendered without a call, such as an error page.
 #[derive(Clone, Debug)]
 pub(in crate::http) struct Reader {
+    /// Their id.
+    pub(in crate::http) id: PersonId,
     /// The name that others see.
     pub(in crate::http) name: String,
     /// What the site has for them.
@@ -167,6 +169,7 @@ impl Frame {
     pub(in crate::http) fn read_by(mut self, reader: Option<Reader>) -> Frame {
         if let Some(reader) = reader {
             self.person = Some(reader.name);
+            self.person_id = Some(reader.id);
             self.has = reader.has;
         }
         self
@@ -190,7 +193,7 @@ impl Frame {
         let frame = Frame {
             site_name: site.config.site.title().to_owned(),
             person: Some(person.display_name),
-            person_id: Some(person.id.to_string()),
+            person_id: Some(person.id),
             section,
             may_write: caller.may_write().is_ok(),
             may_decide: caller.may_decide().is_ok(),

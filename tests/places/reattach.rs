@@ -65,12 +65,12 @@ fn a_person_outweighs_what_was_placed_before() {
     told(&bench, "guide.md");
     let later = kept(&bench, &topic);
     assert_eq!(words(&bench, &topic, &later), "The second line, and more of it");
-    // Thrown away: the words that the person chose are not in the committed text.
-    bench.git(&["checkout", "-q", "--", "guide.md"]);
-    assert_ne!(shown(&bench, &topic)["state"], "shifted");
     bench.write("guide.md", format!("{first}\nThe second line, and more of it, is back.\n"));
     told(&bench, "guide.md");
     assert_eq!(words(&bench, &topic, &shown(&bench, &topic)), "The second line, and more of it");
+    // Thrown away: the words that the person chose are not in the committed text.
+    bench.git(&["checkout", "-q", "--", "guide.md"]);
+    assert_ne!(shown(&bench, &topic)["state"], "shifted");
     server.stop();
 }
 

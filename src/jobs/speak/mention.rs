@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use camino::Utf8Path;
 
 /// The variable by which Claude Code leaves `@path` alone. Version 2.1.332 obeys it, 2.1.197 does
-/// not: hence [`disarmed`]. `CLAUDE_CODE_DISABLE_ATTACHMENTS`, which both obey, also hides the list
+/// not: hence `disarmed`. `CLAUDE_CODE_DISABLE_ATTACHMENTS`, which both obey, also hides the list
 /// of skills.
 pub const NO_MENTIONS: &str = "CLAUDE_CODE_DISABLE_FILE_MENTIONS";
 

@@ -180,7 +180,7 @@ fn try_all(bench: &Bench, topic: &Topic, job: &str, token: Option<&str>) -> Vec<
 #[test]
 fn g04_in_every_state_only_the_running_jobs_own_token_counts() {
     let bench = Bench::new();
-    bench.limits("jobs = 8, grace = \"20s\"");
+    bench.limits("jobs = 8, grace = \"5m\"");
     let leak = "echo \"$WB_TOKEN\" > \"$OUT/token.$job\"; ";
     let fields = "timeout = \"60s\", produces = \"proposal\"";
     let wait = "trap '' INT TERM; while [ ! -e \"$OUT/go\" ]; do sleep 0.05; done; exit 0";

@@ -1,6 +1,6 @@
-//! Embeds the files of the pages (`src/http/assets`): one table of them, what each module imports, and
-//! a version that changes with any of them. The description of the API (`docs/openapi.json`) is
-//! embedded compressed: it has seven times the size otherwise.
+//! Embeds the files of the pages (`src/http/assets`): one table of them with the stylesheets as one,
+//! what each module imports, and a version that changes with any of them. They are embedded as they are
+//! sent, compressed, and so is the description of the API (`docs/openapi.json`).
 //!
 //! Folders are for the reader of the source. A browser sees all files in one folder, so names are
 //! unique and modules import each other as `./name.js`.
@@ -20,13 +20,16 @@ const FOLDER: &str = "src/http/assets";
 const DESCRIPTION: &str = "docs/openapi.json";
 /// The sheet with the tokens, which all others build on.
 const FIRST_SHEET: &str = "base.css";
+/// The name of the combined stylesheet.
+const SHEET: &str = "wb.css";
 
 fn main() -> io::Result<()> {
     println!("cargo::rerun-if-changed={FOLDER}");
     println!("cargo::rerun-if-changed={DESCRIPTION}");
     println!("cargo::rerun-if-changed=build.rs");
     let project = PathBuf::from(variable("CARGO_MANIFEST_DIR")?);
-    describe(&project.join(DESCRIPTION))?;
+    let out = PathBuf::from(variable("OUT_DIR")?);
+    compress(&fs::read(project.join(DESCRIPTION))?, &out.join("openapi.json.gz"))?;
     let root = project.join(FOLDER);
     let mut files = BTreeMap::new();
     collect(&root, &mut files)?;
@@ -35,14 +38,26 @@ fn main() -> io::Result<()> {
     let mut version = DefaultHasher::new();
     let mut imports = BTreeMap::new();
     let mut table = String::from("const FILES: &[(&str, &[u8])] = &[\n");
+    let mut embed = |name: &str, bytes: &[u8]| {
+        let path = out.join(format!("{name}.gz"));
+        compress(bytes, &path)?;
+        writeln!(table, "    ({name:?}, include_bytes!({path:?})),").map_err(io::Error::other)
+    };
+    let mut sheet = Vec::new();
     for (name, path) in &files {
         let bytes = fs::read(path)?;
         if let Some(module) = name.strip_suffix(".js") {
             imports.insert(module.to_owned(), imported(&String::from_utf8_lossy(&bytes)));
         }
+        if name.ends_with(".css") {
+            sheet.extend_from_slice(&bytes);
+            sheet.push(b'\n');
+        } else {
+            embed(name, &bytes)?;
+        }
         (name, bytes).hash(&mut version);
-        writeln!(table, "    ({name:?}, include_bytes!({path:?})),").map_err(io::Error::other)?;
     }
+    embed(SHEET, &sheet)?;
     table.push_str("];\nconst MODULES: &[(&str, &[&str])] = &[\n");
     for module in imports.keys() {
         let mut all = vec![module.clone()];
@@ -55,16 +70,15 @@ fn main() -> io::Result<()> {
         writeln!(table, "    ({module:?}, &{all:?}),").map_err(io::Error::other)?;
     }
     table.push_str("];\n");
-    fs::write(PathBuf::from(variable("OUT_DIR")?).join("assets.rs"), table)?;
+    fs::write(out.join("assets.rs"), table)?;
     println!("cargo::rustc-env=WB_ASSETS_VERSION={:016x}", version.finish());
     Ok(())
 }
 
-/// Writes the description of the API for `src/api/description.rs`.
-fn describe(path: &Path) -> io::Result<()> {
-    let file = fs::File::create(PathBuf::from(variable("OUT_DIR")?).join("openapi.json.gz"))?;
-    let mut encoder = GzEncoder::new(file, Compression::best());
-    encoder.write_all(&fs::read(path)?)?;
+/// Writes bytes compressed, as browsers take them.
+fn compress(bytes: &[u8], path: &Path) -> io::Result<()> {
+    let mut encoder = GzEncoder::new(fs::File::create(path)?, Compression::best());
+    encoder.write_all(bytes)?;
     encoder.finish()?.sync_all()
 }
 

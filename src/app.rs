@@ -153,7 +153,7 @@ async fn ground(loaded: &Loaded) -> Result<Ground> {
     let path = env.iter().find(|(name, _)| name == "PATH").map_or("", |(_, path)| path.as_str());
     let wb_agent = resolve_wb_agent(config)?;
     let engines = Engines::resolve(config, path, &wb_agent)?;
-    let children = Children::new();
+    let children = Children::of_site(&config.site.data);
     let git = resolve_git(path, &config.folder)?;
     let repo = Repo::open(&config.site.root, git, &config.site.sources, children.clone()).await?;
     let repo = data::beside(repo, &config.site.data).await?;
@@ -238,21 +238,19 @@ async fn serve_site(
     let limits = ServeLimits::within(descriptors());
     let is_ready = readiness::of(&site, pulses, SocketMark::of(&config.site.data));
     let edge = edge(&site, address, (limits.tcp_connections_max, is_ready), stop.clone());
-    data::write_server_file(
-        &config.site.data,
-        &json!({
-            "socket": config.site.data.join(SOCKET), "address": address,
-            "pid": std::process::id(), "version": env!("CARGO_PKG_VERSION"),
-            "started_at": site.store.clock().now(), "root": config.site.root,
-            "epoch": site.store.epoch(), "life": life,
-        }),
-    )?;
+    let facts = json!({
+        "socket": config.site.data.join(SOCKET), "address": address, "pid": std::process::id(),
+        "version": env!("CARGO_PKG_VERSION"), "started_at": site.store.clock().now(),
+        "root": config.site.root, "epoch": site.store.epoch(), "life": life,
+    });
+    data::write_server_file(&config.site.data, &facts)?;
     let greeted = options.prints_link.then_some(&operator);
     let greeting = greeting::greeting(&edge, &config.site.root, address, greeted)?;
     info!("serving {} at http://{address}", config.site.root);
     say(&greeting);
     let mut services = Services::new(pulses.clone(), stop.clone());
     services.spawn("the lock of the data folder", tenancy.clone().keep(stop.clone()));
+    services.spawn("the server file", tenancy.clone().keep_named(facts, stop.clone()));
     let runner = site.queue.clone().serve(left, flows::assistant::tasks(&site), stop.clone());
     services.spawn("the job runner", runner);
     start(&site, &services, (counted, edge.traffic.presence()), options);
@@ -308,6 +306,8 @@ fn start(
     services.spawn("the records", flows::assistant::serve_records(site.clone(), stop.clone()));
     services.spawn("the sweep of workspaces", flows::workspaces::serve(site.clone(), stop.clone()));
     services.spawn("the gateway", flows::assistant::serve(site.clone(), stop.clone()));
+    let unfinished = flows::proposals::unfinished::serve(works.clone(), stop.clone());
+    services.spawn("the finisher of approvals", unfinished);
     services.spawn("the guard", flows::jobs::tree_guard::serve(works.clone(), stop.clone()));
     services.spawn("the housekeeping", housekeeping::serve(works.clone(), stop.clone()));
     services.spawn("the metrics", site.meter.clone().serve(counted, stop.clone()));

@@ -59,7 +59,7 @@
 ---@field id string The job.
 ---@field kind string Its kind.
 ---@field status wb.JobStatus Its status.
----@field source_path? string The Source it works on.
+---@field source_path? string The Source it works on: the one whose blob is an input, else the input `source_path`, else the first by name.
 ---@field topic_id? string The Topic it works on.
 ---@field persona_name? string The persona it speaks for.
 ---@field reason? wb.JobReason Why it ended this way; nil for success.
@@ -151,7 +151,7 @@
 ---@field id string The job.
 ---@field kind string Its kind.
 ---@field status wb.JobStatus Its status.
----@field source_path? string The Source it works on.
+---@field source_path? string The Source it works on: the one whose blob is an input, else the input `source_path`, else the first by name.
 ---@field topic_id? string The Topic it works on.
 
 ---The event given to handlers of `job_queued`.
@@ -165,7 +165,7 @@
 ---@field id string The job.
 ---@field kind string Its kind.
 ---@field status wb.JobStatus Its status.
----@field source_path? string The Source it works on.
+---@field source_path? string The Source it works on: the one whose blob is an input, else the input `source_path`, else the first by name.
 ---@field topic_id? string The Topic it works on.
 
 ---The event given to handlers of `job_started`.
@@ -180,7 +180,7 @@
 ---@field kind string Its kind.
 ---@field status wb.JobStatus Its status.
 ---@field reason? wb.JobReason Why it ended this way; nil for success.
----@field source_path? string The Source it works on.
+---@field source_path? string The Source it works on: the one whose blob is an input, else the input `source_path`, else the first by name.
 ---@field topic_id? string The Topic it works on.
 ---@field retry_at? string When its provider's rate limit ends, if known.
 
@@ -638,7 +638,7 @@
 ---How an agent is run.
 ---@class wb.EngineFields
 ---@field type "process"|"builtin"|"stream"|"terminal"|"anthropic"|"gateway" A program, a built-in engine, a long-running program on a pipe or in a terminal, or a model that this one asks for the assistant, with a key or with subscriptions.
----@field command? string[] Program and arguments of a process.
+---@field command? string[] Program and arguments of a process; `{{wb_agent}}` is the path of `wb-agent`.
 ---@field prompt? "stdin"|"argument" How a process receives its prompt.
 ---@field reads? "claude-stream-json"|"codex-jsonl"|"opencode-json"|"gemini-stream-json"|"plain" Form of the output, for telemetry.
 ---@field env? table<string, string|wb.Secret> Environment variables to set: texts or secrets.
@@ -693,7 +693,7 @@
 ---@field idle? wb.Duration Longest silence outside tool calls; 3m by default if the engine reads JSON.
 ---@field linger? wb.Duration Longest wait for the exit after the final result. Default: `10s`.
 ---@field on_server_loss? "kill"|"keep" Whether its jobs end with the server, or go on for up to a day until the next one takes them over. Default: `kill`.
----@field was? string Previous name of the kind: jobs queued under it are kept.
+---@field was? string Previous name of the kind: jobs queued under it are kept, and its caps count what ran under it.
 ---@field prepare? string|string[] Command to run before the agent, without a token; if it fails, so does the job.
 ---@field cleanup? string|string[] Command to run after the agent, however it ended, even after a crash; it may run twice.
 ---@field hook_timeout? wb.Duration Longest run of `prepare` or `cleanup`, up to 10m. Default: `60s`.

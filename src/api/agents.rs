@@ -105,6 +105,9 @@ pub struct StartRequest {
     /// Whether an agent that has handed over is started all the same: it gets its mail itself then.
     #[serde(default)]
     pub clear_heir: bool,
+    /// Whether it begins a new session instead of going on with its last one.
+    #[serde(default)]
+    pub fresh: bool,
 }
 
 /// The query of `GET /api/agents/{name}/turns`.

@@ -33,6 +33,10 @@ pub struct AskRequest {
     /// Whether the answer changes nothing, and says what it would have changed.
     #[serde(default)]
     pub dry_run: bool,
+    /// Whether another program wrote the question, such as one whose output was piped: what it
+    /// names is not what the person asked for.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub piped: bool,
     /// Paths of files that were uploaded to go with the question.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub attachments: Vec<String>,

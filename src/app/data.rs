@@ -13,7 +13,7 @@ use crate::base::{Context, Error, ErrorKind, Result, fault};
 use crate::documents::Repo;
 use crate::flows::site::server_file::{self, SERVER_FILE};
 use crate::process;
-use crate::script::{Config, kept_folder};
+use crate::script::{Config, kept_folder, last_file};
 
 /// Creates the folder with mode 0700. An existing one that others can enter, or that its group can
 /// change, gets that mode; a group that can only read it was let in by somebody.
@@ -73,8 +73,21 @@ fn ignore_all(data: &Utf8Path) -> Result<()> {
     }
 }
 
-/// Stores the text of the loaded script under its digest, which each job's row names.
+/// Stores the text of the loaded script under its digest, which each job's row names, and that it
+/// is the last one.
 pub(super) fn keep_script(config: &Config) -> Result<()> {
+    keep_texts(config)?;
+    let path = last_file(&config.site.data);
+    let aside = path.with_extension("new");
+    write_private(&aside, format!("{}\n", config.digest).as_bytes())?;
+    // A power cut must not leave an empty file under the name.
+    let renamed = fs::File::open(&aside)
+        .and_then(|it| it.sync_all())
+        .and_then(|()| fs::rename(&aside, &path));
+    renamed.map_err(|cause| Error::of_disk(format!("cannot write {path}"), cause))
+}
+
+fn keep_texts(config: &Config) -> Result<()> {
     let folder = kept_folder(&config.site.data, &config.digest);
     if folder.is_dir() {
         return Ok(());

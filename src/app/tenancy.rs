@@ -9,12 +9,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
+use serde_json::Value;
 use tokio::net::UnixStream;
 use tokio_util::sync::CancellationToken;
 use tracing::{error, warn};
 
 use crate::app::data;
 use crate::base::{Error, Result, fault};
+use crate::flows::site::server_file::SERVER_FILE;
 use crate::process::{FileLock, NameWatch, live_in};
 
 /// File name of the socket in the data folder.
@@ -92,6 +94,37 @@ impl Tenancy {
         }
     }
 
+    /// Writes the server file again whenever it was removed, until `stop`: no command would find
+    /// this server.
+    pub(super) async fn keep_named(self, facts: Value, stop: CancellationToken) {
+        let path = self.data.join(SERVER_FILE);
+        while !stop.is_cancelled() {
+            // As above: watches before it looks.
+            let watch = NameWatch::of(&path);
+            let found = path.symlink_metadata();
+            let is_gone = found.is_err_and(|it| it.kind() == std::io::ErrorKind::NotFound);
+            if is_gone && self.has_folder() {
+                match data::write_server_file(&self.data, &facts) {
+                    Ok(()) => {
+                        warn!("{path} was removed, and is written again");
+                        continue;
+                    }
+                    Err(cause) => warn!("{path} was removed: {}", cause.chain()),
+                }
+            }
+            tokio::select! {
+                () = until_touched(watch) => {}
+                () = stop.cancelled() => {}
+            }
+        }
+    }
+
+    /// Returns whether the folder at this path is still the one that this server has.
+    fn has_folder(&self) -> bool {
+        let lock = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
+        lock.is_at(&lock_path(&self.data))
+    }
+
     fn look(&self) -> Result<()> {
         let path = lock_path(&self.data);
         let mut lock = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
@@ -117,7 +150,7 @@ impl Tenancy {
     }
 }
 
-/// Waits until the lock file may have lost its name.
+/// Waits until a file may have lost its name.
 async fn until_touched(watch: Result<NameWatch>) {
     let Ok(mut watch) = watch else { return tokio::time::sleep(LOOK_EVERY).await };
     tokio::select! {

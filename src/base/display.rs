@@ -1,37 +1,25 @@
 //! What a line shows to a reader that obeys terminal sequences or decodes HTML entities.
 
-use std::ops::Range;
+use pulldown_cmark::{Event, Parser};
 
 /// Longest name of an entity, in bytes: more than any has.
 const NAME_BYTES_MAX: usize = 32;
-/// Most sequences that are removed from a line.
-pub(in crate::base) const SEQUENCES_MAX: usize = 8;
-/// The named entities that show a character of ours. Every other one stands for a blank.
-const NAMED: [(&str, char); 10] = [
-    ("lbrack", '['),
-    ("lsqb", '['),
-    ("rbrack", ']'),
-    ("rsqb", ']'),
-    ("num", '#'),
-    ("colon", ':'),
-    ("lpar", '('),
-    ("rpar", ')'),
-    ("lt", '<'),
-    ("gt", '>'),
+/// The names that browsers decode without a semicolon and that are no letters, the longer ones
+/// first (the HTML standard, *Named character references*).
+const BARE: [&str; 38] = [
+    "brvbar", "curren", "divide", "frac12", "frac14", "frac34", "iquest", "middot", "plusmn",
+    "acute", "cedil", "iexcl", "laquo", "micro", "pound", "raquo", "times", "cent", "copy", "macr",
+    "nbsp", "ordf", "ordm", "para", "quot", "sect", "sup1", "sup2", "sup3", "amp", "deg", "not",
+    "reg", "shy", "uml", "yen", "gt", "lt",
 ];
 
-/// Returns whether a character may begin an entity or a terminal sequence.
-pub(in crate::base) fn is_active(character: char) -> bool {
-    character == '&' || is_introducer(character)
-}
-
-/// Returns a line with its HTML entities decoded.
-pub(in crate::base) fn decoded(line: &str) -> String {
+/// Returns a line with its HTML entities decoded; `other` stands for those that are not known here.
+pub(in crate::base) fn decoded(line: &str, other: char) -> String {
     let mut shown = String::with_capacity(line.len());
     let mut rest = line;
     while let Some((before, after)) = rest.split_once('&') {
         shown.push_str(before);
-        let (character, length) = entity(after).unwrap_or(('&', 0));
+        let (character, length) = entity(after, other).unwrap_or(('&', 0));
         shown.push(character);
         rest = &after[length..];
     }
@@ -40,7 +28,7 @@ pub(in crate::base) fn decoded(line: &str) -> String {
 }
 
 /// Returns the character of an entity, and the bytes that it takes after its `&`.
-fn entity(text: &str) -> Option<(char, usize)> {
+fn entity(text: &str, other: char) -> Option<(char, usize)> {
     if let Some(number) = text.strip_prefix('#') {
         let (digits, radix) = match number.strip_prefix(['x', 'X']) {
             Some(digits) => (digits, 16),
@@ -54,67 +42,52 @@ fn entity(text: &str) -> Option<(char, usize)> {
         return (length > 0).then_some((code.unwrap_or(char::REPLACEMENT_CHARACTER), taken));
     }
     let name = text.bytes().take(NAME_BYTES_MAX).take_while(u8::is_ascii_alphanumeric).count();
-    if name == 0 || !text[name..].starts_with(';') {
-        return None;
+    let named = &text[..name];
+    let find = |it: &str| named_character(it).or_else(|| named_character(&it.to_ascii_lowercase()));
+    if name > 0 && text[name..].starts_with(';') {
+        return Some((find(named).unwrap_or(other), name + 1));
     }
-    let known = NAMED.iter().find(|it| it.0.eq_ignore_ascii_case(&text[..name]));
-    Some((known.map_or(' ', |it| it.1), name + 1))
+    let begins =
+        |it: &&&str| named.get(..it.len()).is_some_and(|named| named.eq_ignore_ascii_case(it));
+    let bare = BARE.iter().find(begins)?;
+    Some((find(bare).unwrap_or(other), bare.len()))
 }
 
-/// Returns a line without its first terminal sequences.
-pub(in crate::base) fn without_sequences(line: &str) -> String {
+/// Returns the first character that a name of HTML stands for.
+fn named_character(name: &str) -> Option<char> {
+    let text = format!("&{name};");
+    let shown = Parser::new(&text).find_map(|it| match it {
+        Event::Text(shown) => Some(shown),
+        _ => None,
+    })?;
+    // A name that there is not stays as it is.
+    shown.chars().next().filter(|it| *it != '&' || name == "amp")
+}
+
+/// Returns a line without the terminal sequences that set colors.
+pub(in crate::base) fn without_colors(line: &str) -> String {
     let mut shown = String::with_capacity(line.len());
     let mut rest = line;
-    for _ in 0..SEQUENCES_MAX {
-        let Some(found) = first_sequence(rest) else { break };
-        shown.push_str(&rest[..found.start]);
-        rest = &rest[found.end..];
+    while let Some(start) = rest.find(['\u{1b}', '\u{9b}']) {
+        shown.push_str(&rest[..start]);
+        let sequence = &rest[start..];
+        let parameters = sequence.strip_prefix("\u{1b}[").or(sequence.strip_prefix('\u{9b}'));
+        let is_parameter = |it: char| it.is_ascii_digit() || matches!(it, ';' | ':');
+        let end = parameters.and_then(|it| it.trim_start_matches(is_parameter).strip_prefix('m'));
+        rest = end.unwrap_or_else(|| {
+            let length = sequence.chars().next().map_or(0, char::len_utf8);
+            shown.push_str(&sequence[..length]);
+            &sequence[length..]
+        });
     }
     shown.push_str(rest);
     shown
 }
 
-/// Returns where the first terminal sequence is. One that never ends is its introducer only.
-pub(in crate::base) fn first_sequence(line: &str) -> Option<Range<usize>> {
-    let start = line.find(is_introducer)?;
-    let mut rest = line[start..].chars();
-    let kind = match rest.next()? {
-        '\u{1b}' => rest.next(),
-        // A control character beyond ASCII is short for ESC and a letter.
-        other => char::from_u32(u32::from(other) - 0x40),
-    };
-    let rest = rest.as_str();
-    let skipped = match kind {
-        Some('[') => {
-            let parameters = rest.trim_start_matches(|it: char| ('0'..='?').contains(&it));
-            ending(parameters.trim_start_matches(is_intermediate))
-        }
-        // Titles and other strings, up to a bell or a string terminator.
-        Some(']' | 'P' | 'X' | '^' | '_' | 'k') => {
-            let end = rest.find(['\u{7}', '\u{9c}', '\u{1b}']).map(|it| &rest[it..]);
-            end.map_or(rest, |it| {
-                it.strip_prefix("\u{1b}\\")
-                    .or_else(|| it.strip_prefix(['\u{7}', '\u{9c}']))
-                    .unwrap_or(it)
-            })
-        }
-        Some(it) if is_intermediate(it) => ending(rest.trim_start_matches(is_intermediate)),
-        _ => rest,
-    };
-    Some(start..line.len() - skipped.len())
-}
-
-/// Returns what follows the last character of a sequence.
-fn ending(rest: &str) -> &str {
-    rest.strip_prefix(|it: char| ('0'..='~').contains(&it)).unwrap_or(rest)
-}
-
-fn is_introducer(character: char) -> bool {
-    matches!(character, '\u{1b}' | '\u{90}' | '\u{98}' | '\u{9b}' | '\u{9d}'..='\u{9f}')
-}
-
-fn is_intermediate(character: char) -> bool {
-    (' '..='/').contains(&character)
+/// Returns whether a line without colors has a character that a terminal obeys: it may put what
+/// follows over what stands before.
+pub(in crate::base) fn moves(line: &str) -> bool {
+    line.chars().any(|it| it.is_control() && it != '\t')
 }
 
 #[cfg(test)]
@@ -127,27 +100,25 @@ mod tests {
             ("&#91;&#35;x&#93;", "[#x]"),
             ("&#x5B;&#X23x]", "[#x]"),
             ("&#0000000091;&lsqb;&RBRACK;", "[[]"),
-            ("a&nbsp;b &lt;i&gt;", "a b <i>"),
+            ("a&nbsp;b &lt;i&gt;&nosuch;", "a\u{a0}b <i> "),
+            ("a&NewLine;&Lang;&lobrk;&LeftDoubleBracket;", "a\n⟪⟦⟦"),
+            ("&laquo#x&RAQUO &amp;&ampx", "«#x» &&x"),
             ("a & b &; &#; &#x; &a b; &", "a & b &; &#; &#x; &a b; &"),
             ("&#99999999999;", "\u{fffd}"),
         ] {
-            assert_eq!(decoded(line), shown, "{line}");
+            assert_eq!(decoded(line, ' '), shown, "{line}");
         }
     }
 
     #[test]
-    fn terminal_sequences_are_removed() {
+    fn colors_are_removed_and_nothing_else() {
         for (line, shown) in [
             ("\u{1b}[0mx\u{1b}[1;31my", "xy"),
-            ("\u{9b}38;5;1mx", "x"),
-            ("\u{1b}]0;a title\u{7}x", "x"),
-            ("\u{1b}]8;;https://example.org\u{1b}\\x\u{9d}8;;\u{9c}", "x"),
-            ("\u{1b}Pq\u{1b}\\x\u{1b}(By\u{1b}cz", "xyz"),
-            ("\u{1b}]0;never ended", "0;never ended"),
-            ("x\u{1b}", "x"),
-            ("x\u{1b}[", "x"),
+            ("\u{9b}38;5;1mx\u{1b}[m", "x"),
+            ("\u{1b}[2Kx\u{9b}G\u{1b}", "\u{1b}[2Kx\u{9b}G\u{1b}"),
         ] {
-            assert_eq!(without_sequences(line), shown, "{line:?}");
+            assert_eq!(without_colors(line), shown, "{line:?}");
         }
+        assert!(moves("a\u{8}") && moves("\u{9b}G") && !moves("a\tb"));
     }
 }

@@ -59,7 +59,8 @@ pub enum EventKind {
     DeliveryChanged,
     /// A long-lived agent changed state.
     AgentChanged,
-    /// A person was added, disabled, enabled or given another role, or their tokens changed.
+    /// A person was added, disabled, enabled or given another role, their tokens changed, or they
+    /// dismissed a failed job.
     PersonChanged,
     /// An approval was requested.
     ApprovalCreated,

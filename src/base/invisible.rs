@@ -34,7 +34,10 @@ pub fn invisible_name(character: char) -> Option<&'static str> {
         '\u{2061}'..='\u{2065}'
         | '\u{206a}'..='\u{206f}'
         | '\u{fff0}'..='\u{fffb}'
-        | '\u{1d173}'..='\u{1d17a}' => "invisible character",
+        | '\u{1bca0}'..='\u{1bca3}'
+        | '\u{1d173}'..='\u{1d17a}'
+        | '\u{e0080}'..='\u{e00ff}'
+        | '\u{e01f0}'..='\u{e0fff}' => "invisible character",
         '\u{e000}'..='\u{f8ff}' | '\u{f0000}'..='\u{10ffff}' => "private character",
         _ => return None,
     })
@@ -133,6 +136,7 @@ mod tests {
             ("x\u{fe0f} 1\u{fe0f}", "x 1"),
             ("x\u{e0100}", "x"),
             ("\u{feff}a\u{200b}b\u{202e}", "ab"),
+            ("a\u{1bca0}b\u{1bca3}\u{e0080}c\u{e01f0}\u{e0fff}\u{e0041}", "abc"),
         ] {
             assert_eq!(without_invisible(text), seen, "{text:?}");
         }

@@ -25,6 +25,7 @@ mod loose_json;
 mod media;
 mod page;
 mod secret_name;
+mod skeleton;
 mod source_path;
 pub mod sse;
 mod steering_file;
@@ -42,19 +43,20 @@ pub use error::{
 };
 pub use event::{Event, EventKind, Scope};
 pub use finding::{Finding, Level};
-pub use from_json::from_json;
+pub use from_json::{from_json, has_zero};
 pub use front_matter::{FrontMatter, split_front_matter};
 pub use id::{
     ApprovalId, AttemptId, BlobId, BlockId, CallId, ChannelId, ChatId, ChatMessageId, HandoffId,
     Ids, JobId, MailId, MessageId, PersonId, ProposalId, TokenId, TopicId, TurnId, digest_hex,
     random_token,
 };
-pub use imitation::{is_imitation, mark_lines, unmark_lines};
+pub use imitation::{Frames, is_imitation, is_line_end, mark_lines, unmark_lines};
 pub use invisible::{invisible_name, is_needed, without_invisible};
 pub use loose_json::read_loose_json;
 pub use media::{image_type, is_text, shown_file_name};
 pub use page::Page;
 pub use secret_name::is_secret_name;
+pub use skeleton::drawn_name;
 pub use source_path::SourcePath;
 pub use steering_file::{AGENT_NAMES, is_agent_file, links_skills, may_steer};
 pub use tail::{tail_of, truncate_chars};

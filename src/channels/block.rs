@@ -3,7 +3,7 @@
 //! **Invariant:** whatever members write, parsing a block returns exactly its messages and their
 //! authors.
 
-use crate::base::{is_imitation, mark_lines, unmark_lines};
+use crate::base::{Frames, is_imitation, is_line_end, mark_lines, unmark_lines};
 use crate::channels::message::Sort;
 
 /// Longest text of a message in a block, in bytes; a command prints the rest.
@@ -63,22 +63,23 @@ pub fn left_out(count: usize) -> String {
 
 /// Escapes the lines of a text that look like headings or envelopes.
 pub(super) fn marked(text: &str) -> String {
-    mark_lines(text, is_frame_line)
+    mark_lines(text, FRAMES)
 }
 
-/// Returns whether a line, as it is read, is like one that stands around messages, in a channel or
-/// in direct messages: an agent gets both.
-pub fn is_frame_line(line: &str) -> bool {
-    let begins = |with: &str| {
-        line.get(..with.len()).is_some_and(|beginning| beginning.eq_ignore_ascii_case(with))
-    };
-    let is_heading = |it: &str| line.eq_ignore_ascii_case(it);
-    begins("[#")
-        || begins(CONTEXT)
-        || begins("‹wb:")
-        || ["[message ", "[reply ", "[failure ", "[notice ", "(cut: "].iter().any(|it| begins(it))
-        || [LAST, UNSURE, NEW].map(is_heading).contains(&true)
-}
+/// The lines that stand around messages, in a channel or in direct messages: an agent gets both.
+pub const FRAMES: &Frames = &Frames {
+    heads: &[
+        "[#",
+        "[channel context",
+        "[cut: ",
+        "[failure ",
+        "[message ",
+        "[notice ",
+        "[reply ",
+        "wb:",
+    ],
+    lines: &["last messages", "new messages", "these may not have reached you"],
+};
 
 /// Cuts a text to the length that a block allows; `sequence` is the message's number.
 pub fn cut(text: &str, sequence: i64) -> String {
@@ -104,18 +105,24 @@ pub fn read(block: &str) -> Vec<Envelope> {
         if let Some(head) = head(line) {
             found.push((head, Vec::new()));
             is_inside = true;
-        } else if is_imitation(line, is_frame_line) && !line.starts_with('\\') {
-            // A heading: in a message it would be escaped.
+        } else if is_heading(line) {
             is_inside = false;
         } else if let Some((_, lines)) = found.last_mut().filter(|_| is_inside) {
             lines.push(line);
         }
     }
     let joined = |(head, lines): (Envelope, Vec<&str>)| Envelope {
-        text: unmark_lines(&lines.join("\n"), is_frame_line),
+        text: unmark_lines(&lines.join("\n"), FRAMES),
         ..head
     };
     found.into_iter().map(joined).collect()
+}
+
+/// Returns whether a line is one of ours, up to its first break of any kind: in a message it would
+/// be escaped.
+fn is_heading(line: &str) -> bool {
+    let first = line.split(is_line_end).next().unwrap_or_default();
+    is_imitation(first, FRAMES) && !line.starts_with('\\')
 }
 
 fn head(line: &str) -> Option<Envelope> {
@@ -193,6 +200,24 @@ mod tests {
             assert_eq!(marked(&format!("so\n{head}\n")), format!("so\n\\{head}\n"));
         }
         assert_eq!(marked("[messages] are fine\n"), "[messages] are fine\n");
+    }
+
+    #[test]
+    fn every_line_of_ours_is_one_of_the_frames() {
+        let head = Envelope {
+            channel: "room".to_owned(),
+            author: "ada".to_owned(),
+            role: "operator".to_owned(),
+            sort: Sort::Message,
+            text: String::new(),
+        };
+        let head = envelopes(&[head]);
+        let cut = cut(&"x".repeat(TEXT_BYTES_MAX + 1), 1);
+        let ends = [head.lines().next(), cut.lines().last()].map(Option::unwrap_or_default);
+        let headings = [CONTEXT, LAST, UNSURE, NEW, "‹wb:018bcfe5-6800-7000-8000-000000000000›"];
+        for line in ends.into_iter().chain(headings) {
+            assert!(is_imitation(line, FRAMES), "{line}");
+        }
     }
 
     #[test]

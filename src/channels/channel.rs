@@ -24,6 +24,9 @@ const FIND_PREFIX: &str = "
     SELECT * FROM channels WHERE slug >= :from AND slug < :until ORDER BY slug LIMIT 2";
 const FIND_NAME: &str = "
     SELECT * FROM channels WHERE folded = :folded AND status IN ('pending', 'active')";
+const FIND_ENDED: &str = "
+    SELECT * FROM channels INDEXED BY channels_by_status
+    WHERE status IN ('complete', 'archived') AND folded = :folded ORDER BY number DESC LIMIT 1";
 const LIST: &str = "
     SELECT * FROM channels INDEXED BY channels_by_status
     WHERE status = :status AND (last_ms, number) < (:before, :number)
@@ -53,15 +56,21 @@ const RESUME: &str = "
 const SPEND: &str = "
     UPDATE channels SET turns = turns + 1, tokens = tokens + :tokens, cost_usd = cost_usd + :cost
     WHERE number = :number";
+const SPENT_LATER: &str = "
+    UPDATE channels SET turns = MAX(turns, :turns), tokens = MAX(tokens, :tokens),
+        cost_usd = MAX(cost_usd, :cost)
+    WHERE number = :number";
 const WARN: &str = "UPDATE channels SET warned_ms = :now WHERE number = :number";
 
 pub(super) const STATEMENTS: &[(&str, &str)] = &[
     ("channel::insert", INSERT),
     ("channel::name_slug", NAME_SLUG),
+    ("channel::spent_later", SPENT_LATER),
     ("channel::find", FIND),
     ("channel::find_slug", FIND_SLUG),
     ("channel::find_prefix", FIND_PREFIX),
     ("channel::find_name", FIND_NAME),
+    ("channel::find_ended", FIND_ENDED),
     ("channel::list", LIST),
     ("channel::count_open", COUNT_OPEN),
     ("channel::change", CHANGE),
@@ -307,8 +316,8 @@ fn find_open(connection: &Connection, folded: &str) -> Result<Option<Channel>> {
     Ok(statement.query_row(params, Channel::from_row).optional()?)
 }
 
-/// Resolves a channel: by a slug or its beginning, a number, or the name of an open channel,
-/// with or without `#`.
+/// Resolves a channel: by a slug or its beginning, a number, or the name, with or without `#`, of
+/// the open channel that has it, else of the newest one that has ended.
 ///
 /// # Errors
 /// `not_found` with code `no_channel`; `conflict` with code `ambiguous`.
@@ -324,6 +333,11 @@ pub fn resolve(connection: &Connection, text: &str) -> Result<Channel> {
         return find(connection, number);
     }
     if let Some(found) = find_open(connection, bare)? {
+        return Ok(found);
+    }
+    let mut statement = connection.prepare_cached(FIND_ENDED)?;
+    let ended = statement.query_row(named_params! {":folded": bare}, Channel::from_row);
+    if let Some(found) = ended.optional()? {
         return Ok(found);
     }
     let mut statement = connection.prepare_cached(FIND_PREFIX)?;
@@ -446,6 +460,18 @@ pub fn spend(tx: &Tx<'_>, number: i64, tokens: u64, cost_usd: f64) -> Result<Cha
     let params = named_params! {":number": number, ":tokens": tokens, ":cost": cost};
     tx.prepare_cached(SPEND)?.execute(params)?;
     find(tx.connection(), number)
+}
+
+/// Takes over what a channel has spent according to a later database of the same site.
+///
+/// # Errors
+/// As any write.
+pub(super) fn spent_later(tx: &Tx<'_>, later: &Channel) -> Result<()> {
+    tx.prepare_cached(SPENT_LATER)?.execute(named_params! {
+        ":number": later.number, ":turns": later.turns, ":tokens": later.tokens,
+        ":cost": later.cost_usd,
+    })?;
+    Ok(())
 }
 
 /// Records that the channel was warned about its budget.

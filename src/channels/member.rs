@@ -345,6 +345,24 @@ pub fn set_muted(
     if let (false, Some(agent)) = (is_muted, &member.agent) {
         require_free(tx.connection(), agent)?;
     }
+    change(tx, channel, member, (before, after), by)
+}
+
+/// Mutes an active member who was muted before, whenever that was.
+///
+/// # Errors
+/// As any write.
+pub(super) fn mute_again(tx: &Tx<'_>, channel: &Channel, member: &Member) -> Result<()> {
+    change(tx, channel, member, (Standing::Active, Standing::Muted), &Actor::System)
+}
+
+fn change(
+    tx: &Tx<'_>,
+    channel: &Channel,
+    member: &Member,
+    (before, after): (Standing, Standing),
+    by: &Actor,
+) -> Result<()> {
     let updated = tx.prepare_cached(SET_STATUS)?.execute(named_params! {
         ":channel": channel.number, ":member": member.member, ":status": after.as_str(),
         ":before": before.as_str(), ":now": tx.now(),

@@ -59,6 +59,8 @@ mod tests {
         for (text, expected) in [
             ("@paula do you agree with @Robbo?", vec!["paula", "robbo"]),
             ("(@robbo-2), @all.", vec!["all", "robbo-2"]),
+            // As Claude Code is given a path.
+            ("\u{2060}@robbo", vec!["robbo"]),
             ("write to jo@example.org", vec![]),
             ("`@media print` and @chair", vec!["chair"]),
             ("a lone ` and @chair", vec!["chair"]),

@@ -4,7 +4,7 @@ use rusqlite::{Connection, OptionalExtension as _, Row, named_params};
 use serde::{Deserialize, Serialize};
 
 use crate::base::{Actor, Error, MailId, Millis, Result, TurnId};
-use crate::channels::provenance::Cause;
+use crate::channels::chain::Cause;
 use crate::store::Tx;
 
 const TAKE_SEQUENCE: &str = "

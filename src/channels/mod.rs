@@ -8,8 +8,10 @@
 mod attachment;
 mod block;
 mod budget;
+mod chain;
 mod channel;
 mod kind;
+mod later;
 mod leave;
 mod member;
 mod mention;
@@ -18,7 +20,6 @@ mod name_and_goal;
 mod pause;
 mod post;
 mod primer;
-mod provenance;
 mod slug;
 mod starts;
 mod waiting;
@@ -28,16 +29,18 @@ pub use attachment::{
     Attachment, Uploader, content as attachment_content, drop_unsent, droppable,
     find as find_attachment, no_attachment, of_message as attachments_of, upload,
 };
-pub use block::is_frame_line;
+pub use block::FRAMES;
 pub use block::{
     BLOCK_BYTES_MAX, Envelope, MESSAGES_MAX, NEW as NEW_MESSAGES, UNSURE, cut, envelopes, left_out,
     read as read_block,
 };
+pub use chain::Cause;
 pub use channel::{
     Channel, NewChannel, Status, archive, change, complete, create, find, list,
     nothing as no_channel, resolve, resume, spend, warned,
 };
 pub use kind::{ChannelType, Limits, Speaks, Wakes};
+pub use later::{Taken, all, take_later};
 pub use leave::{leave, leave_after_turn, release_all};
 pub use member::{
     Joining, Member, Standing, channels_of, find as find_member, hears, join,
@@ -52,7 +55,6 @@ pub use message::{
 pub use pause::Pause;
 pub use post::{Author, NewPost, TEXT_CHARS_MAX, add_late_line, is_too_fast, pause, post};
 pub use primer::{PrimerWords, briefing, briefing_max, own_primer, primer, primer_words};
-pub use provenance::Cause;
 pub use starts::{count_start, inherit_starts};
 pub use waiting::brief;
 

@@ -10,13 +10,13 @@ use crate::base::{
     Actor, Address, Error, ErrorKind, Event, EventKind, Ids, JobId, Result, TurnId, fault,
 };
 use crate::channels::attachment::{self, Uploader};
+use crate::channels::chain::{Cause, origin};
 use crate::channels::channel::{self, Channel};
 use crate::channels::kind::{ChannelType, Speaks};
 use crate::channels::member::{self, Member};
 use crate::channels::mention::mentions;
 use crate::channels::message::{self, Sort, Spoken};
 use crate::channels::pause::{self, Pause, Talk};
-use crate::channels::provenance::{Cause, origin};
 use crate::channels::waiting;
 use crate::channels::wake::{self, CALLS, Listener, Said, Voice};
 use crate::mail::{self, NewMessage};

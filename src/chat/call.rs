@@ -2,10 +2,12 @@
 //!
 //! **Invariant:** a call's arguments never change, so what is executed is what was shown.
 
-use rusqlite::{Connection, OptionalExtension as _, Row, named_params};
+use rusqlite::{Connection, OptionalExtension as _, Row, named_params, types};
 use serde_json::Value;
 
-use crate::base::{ApprovalId, CallId, Error, Ids, JobId, Millis, PersonId, Result, fault};
+use crate::base::{
+    ApprovalId, CallId, ChatMessageId, Error, Ids, JobId, Millis, PersonId, Result, fault,
+};
 use crate::store::Tx;
 
 const INSERT: &str = "
@@ -25,6 +27,7 @@ const COUNT: &str = "SELECT COUNT(*) FROM chat_calls WHERE run_id = :run";
 const START: &str = "
     UPDATE chat_calls SET state = 'running', started_ms = :now
     WHERE id = :id AND state IN ('ready', 'waiting')";
+const NOTE_OF_OTHERS: &str = "UPDATE chat_calls SET of_others = 1 WHERE id = :id";
 const FINISH: &str = "
     UPDATE chat_calls SET state = :state, ok = :ok, summary = :summary, result_text = :result,
         ended_ms = :now
@@ -49,14 +52,22 @@ const SETTLE_UNKNOWN: &str = "
 const UNDO: &str = "
     UPDATE chat_calls SET undone_ms = :now
     WHERE id = :id AND undone_ms IS NULL AND target IS NOT NULL AND state IN ('done', 'unknown')";
+const ABOVE: &str = along_branch!(
+    "SELECT DISTINCT tool, json_extract(args_json, '$.path') AS path,
+        started_ms IS NOT NULL AS is_started, ok IS TRUE AS is_ok, of_others
+    FROM chat_calls
+    WHERE run_id IN (SELECT run_id FROM branch JOIN chat_messages USING (id))"
+);
 
 pub(super) const STATEMENTS: &[(&str, &str)] = &[
     ("chat::call_insert", INSERT),
+    ("chat::calls_above", ABOVE),
     ("chat::call_find", FIND),
     ("chat::call_by_ref", BY_REF),
     ("chat::calls_of_run", OF_RUN),
     ("chat::call_count", COUNT),
     ("chat::call_start", START),
+    ("chat::call_note_of_others", NOTE_OF_OTHERS),
     ("chat::call_finish", FINISH),
     ("chat::call_close", CLOSE),
     ("chat::call_settle_unknown", SETTLE_UNKNOWN),
@@ -171,6 +182,8 @@ pub struct ToolCall {
     pub target: Option<Target>,
     /// Whether it succeeded.
     pub ok: Option<bool>,
+    /// Whether it read a file with text of others.
+    pub is_of_others: bool,
     /// The result, in one line.
     pub summary: Option<String>,
     /// The result given to the model.
@@ -213,6 +226,7 @@ impl ToolCall {
             again_id: row.get("again_approval_id")?,
             target,
             ok: row.get("ok")?,
+            is_of_others: row.get("of_others")?,
             summary: row.get("summary")?,
             result: row.get("result_text")?,
             undone_at: row.get("undone_ms")?,
@@ -303,6 +317,44 @@ pub fn of_run(connection: &Connection, run: &JobId) -> Result<Vec<ToolCall>> {
     Ok(rows.collect::<rusqlite::Result<_>>()?)
 }
 
+/// How a call of a tool went.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tried {
+    /// The tool.
+    pub tool: String,
+    /// Its argument `path`, if there is one and it is text.
+    pub path: Option<String>,
+    /// Whether it was started.
+    pub is_started: bool,
+    /// Whether it did what was asked.
+    pub is_ok: bool,
+    /// Whether it read a file with text of others.
+    pub is_of_others: bool,
+}
+
+/// Returns the tools that the answers of a branch called, and how that went, each once. The branch
+/// ends with a message.
+///
+/// # Errors
+/// As any read.
+pub fn tried_above(connection: &Connection, end: &ChatMessageId) -> Result<Vec<Tried>> {
+    let tried = |row: &Row<'_>| {
+        Ok(Tried {
+            tool: row.get("tool")?,
+            path: row.get::<_, types::Value>("path").map(|it| match it {
+                types::Value::Text(path) => Some(path),
+                _ => None,
+            })?,
+            is_started: row.get("is_started")?,
+            is_ok: row.get("is_ok")?,
+            is_of_others: row.get("of_others")?,
+        })
+    };
+    let mut statement = connection.prepare_cached(ABOVE)?;
+    let rows = statement.query_map(named_params! {":end": end}, tried)?;
+    Ok(rows.collect::<rusqlite::Result<_>>()?)
+}
+
 /// Returns how many calls a run has requested.
 ///
 /// # Errors
@@ -319,6 +371,15 @@ pub fn count(connection: &Connection, run: &JobId) -> Result<u32> {
 pub fn start(tx: &Tx<'_>, id: &CallId) -> Result<bool> {
     let params = named_params! {":id": id, ":now": tx.now()};
     Ok(tx.prepare_cached(START)?.execute(params)? == 1 || fault::is_off("use_once"))
+}
+
+/// Records that a call reads a file with text of others.
+///
+/// # Errors
+/// As any write.
+pub fn note_of_others(tx: &Tx<'_>, id: &CallId) -> Result<()> {
+    tx.prepare_cached(NOTE_OF_OTHERS)?.execute(named_params! {":id": id})?;
+    Ok(())
 }
 
 /// Records the result of a call: whether it succeeded, a line for people, and the text for the

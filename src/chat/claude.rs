@@ -29,12 +29,12 @@ pub struct ClaudeReader {
     steps_max: u32,
     written: u64,
     step: u32,
-    /// Whether the step's message is incomplete.
-    is_open: bool,
     /// The number of the step's first item.
     first_seq: u64,
     /// The message that was streamed, so that it is not repeated when it arrives as a whole.
     streamed: Option<String>,
+    /// Whether a part of it has arrived as a whole. Otherwise a next message repeats its request.
+    is_kept: bool,
     /// Whether the step has text, from which the next text block is separated.
     has_text: bool,
     /// Holds back what may begin a secret.
@@ -57,9 +57,9 @@ impl ClaudeReader {
             steps_max,
             written: 0,
             step: 0,
-            is_open: false,
             first_seq: 0,
             streamed: None,
+            is_kept: false,
             has_text: false,
             pieces,
             is_over: false,
@@ -96,10 +96,7 @@ impl ClaudeReader {
                 self.streamed = event["message"]["id"].as_str().map(str::to_owned);
                 Ok(())
             }
-            "message_stop" => {
-                self.is_open = false;
-                self.end_text()
-            }
+            "message_stop" => self.end_text(),
             "content_block_start" if event["content_block"]["type"] == "text" => {
                 let text = event["content_block"]["text"].as_str().unwrap_or_default();
                 let gap = if self.has_text { "\n\n" } else { "" };
@@ -114,10 +111,11 @@ impl ClaudeReader {
 
     fn begin_step(&mut self) -> Result<()> {
         self.end_text()?;
-        if self.is_open && self.has_text {
-            // The request was repeated during an answer.
+        // A message that was cut off may still be reported as ended.
+        let is_again = self.streamed.take().is_some() && !self.is_kept;
+        if is_again && self.has_text {
             self.line.push(Item::Reset { step: self.step, from_seq: self.first_seq })?;
-        } else if !self.is_open {
+        } else if !is_again {
             self.step += 1;
             if self.step > self.steps_max {
                 let most = self.steps_max;
@@ -125,7 +123,7 @@ impl ClaudeReader {
                 return self.fault("limit_steps", &message);
             }
         }
-        self.is_open = true;
+        self.is_kept = false;
         self.has_text = false;
         self.first_seq = self.line.next_seq();
         Ok(())
@@ -138,6 +136,11 @@ impl ClaudeReader {
         let is_own = message["model"] == "<synthetic>" || object["error"].is_string();
         let id = message["id"].as_str();
         let is_streamed = id.is_some() && id == self.streamed.as_deref();
+        self.is_kept |= is_streamed;
+        let mut is_begun = !is_own && !is_streamed && self.streamed.is_some();
+        if is_begun {
+            self.begin_step()?;
+        }
         if !is_own {
             self.announce(&message["content"], is_streamed)?;
         }
@@ -147,10 +150,10 @@ impl ClaudeReader {
         let texts = message["content"].as_array().into_iter().flatten();
         let texts = texts.filter(|it| it["type"] == "text").filter_map(|it| it["text"].as_str());
         for text in texts {
-            if self.step == 0 || !self.has_text {
+            if !is_begun && (self.step == 0 || !self.has_text) {
                 self.begin_step()?;
-                self.is_open = false;
             }
+            is_begun = true;
             let gap = if self.has_text { "\n\n" } else { "" };
             self.text(&format!("{gap}{text}"))?;
         }
@@ -166,7 +169,6 @@ impl ClaudeReader {
             };
             if self.step == 0 && !is_streamed {
                 self.begin_step()?;
-                self.is_open = false;
             }
             self.end_text()?;
             let tool = name.strip_prefix(TOOL_PREFIX).unwrap_or(name).to_owned();
@@ -390,6 +392,39 @@ mod tests {
         assert_eq!(items[1], r#"{"type":"reset","seq":3,"step":1,"from_seq":2}"#);
         assert_eq!(items[2], r#"{"type":"text","seq":4,"step":1,"delta":"Hi"}"#);
         assert_eq!(items.len(), 3);
+    }
+
+    /// Version 2.1.332 closes a message that was cut off; both versions may then give the answer in
+    /// one piece.
+    #[test]
+    fn a_message_that_was_cut_off_is_taken_back() {
+        let whole = |id: &str, text: &str| {
+            let content = serde_json::json!([{"type": "text", "text": text}]);
+            let message = serde_json::json!({"id": id, "content": content});
+            serde_json::json!({"type": "assistant", "message": message}).to_string()
+        };
+        let first = [begin(), delta("I look."), whole("m1", "I look."), STOP.to_owned()];
+        let second = [begin().replace("m1", "m2"), delta("Hel"), STOP.to_owned()];
+        let again = begin().replace("m1", "m3");
+        let by_piece = [again, delta("Hi"), whole("m3", "Hi"), STOP.to_owned()];
+        let at_once = [whole("m3", "Hi")];
+        for (is_closed, third) in
+            [(true, &by_piece[..]), (true, &at_once), (false, &by_piece), (false, &at_once)]
+        {
+            let second = &second[..second.len() - usize::from(!is_closed)];
+            let lines = [&first[..], second, third].concat();
+            let (items, goes_on) = read(&lines.join("\n"), 1_000);
+            assert!(goes_on, "a request that is repeated is no step of its own");
+            assert_eq!(
+                items,
+                [
+                    r#"{"type":"text","seq":2,"step":1,"delta":"I look."}"#,
+                    r#"{"type":"text","seq":3,"step":2,"delta":"Hel"}"#,
+                    r#"{"type":"reset","seq":4,"step":2,"from_seq":3}"#,
+                    r#"{"type":"text","seq":5,"step":2,"delta":"Hi"}"#,
+                ]
+            );
+        }
     }
 
     #[test]

@@ -52,6 +52,15 @@ pub fn arguments(
     arguments
 }
 
+/// Returns what a run is asked. The program takes a first `/` for a command of its own, which needs
+/// no model and answers nothing; behind an invisible character it is text.
+pub fn prompt(words: String) -> String {
+    match words.trim_start().starts_with('/') {
+        true => format!("\u{2060}{words}"),
+        false => words,
+    }
+}
+
 /// Returns whether a run inherits a variable of the server. Keys and tokens are not inherited: they
 /// belong to somebody else, who would be billed.
 pub fn is_inherited(name: &str) -> bool {
@@ -69,6 +78,16 @@ mod tests {
     fn the_most_that_an_answer_may_cost_is_an_argument() {
         let arguments = arguments("system.md", None, (None, Some(0.5)));
         assert!(arguments.ends_with(&["--max-budget-usd", "0.5"].map(str::to_owned)));
+    }
+
+    #[test]
+    fn no_question_is_a_command_of_the_program() {
+        for words in ["/help me", " /cost", "\n/etc/hosts"] {
+            assert_eq!(prompt(words.to_owned()), format!("\u{2060}{words}"));
+        }
+        for words in ["", "help me", "and/or"] {
+            assert_eq!(prompt(words.to_owned()), words);
+        }
     }
 
     #[test]

@@ -24,11 +24,11 @@ const FIRST: &str = "
 const NEWEST_CHILD: &str = "
     SELECT id FROM chat_messages WHERE parent_id = :parent ORDER BY seq DESC LIMIT 1";
 
-const IS_ABOVE: &str = "
-    WITH RECURSIVE branch (id) AS (
-        SELECT :end UNION ALL
-        SELECT parent_id FROM branch JOIN chat_messages USING (id) WHERE parent_id IS NOT NULL)
-    SELECT 1 FROM branch WHERE id = :id LIMIT 1";
+const IS_ABOVE: &str = along_branch!("SELECT 1 FROM branch WHERE id = :id LIMIT 1");
+const HAS_IMAGES: &str = along_branch!(
+    "SELECT EXISTS (SELECT 1 FROM branch JOIN chat_messages USING (id), json_each(attachments_json)
+        WHERE json_extract(value, '$.kind') <> 'text')"
+);
 
 pub(super) const STATEMENTS: &[(&str, &str)] = &[
     ("chat::message_insert", INSERT),
@@ -38,6 +38,7 @@ pub(super) const STATEMENTS: &[(&str, &str)] = &[
     ("chat::message_first", FIRST),
     ("chat::message_newest_child", NEWEST_CHILD),
     ("chat::message_is_above", IS_ABOVE),
+    ("chat::message_has_images", HAS_IMAGES),
 ];
 
 /// Most siblings returned.
@@ -287,6 +288,15 @@ pub fn is_above(connection: &Connection, id: &ChatMessageId, end: &ChatMessageId
     let params = named_params! {":id": id, ":end": end};
     let found = connection.prepare_cached(IS_ABOVE)?.query_row(params, |_| Ok(()));
     Ok(found.optional()?.is_some())
+}
+
+/// Returns whether an image goes with a message of the branch that ends with one.
+///
+/// # Errors
+/// As any read.
+pub fn has_images(connection: &Connection, end: &ChatMessageId) -> Result<bool> {
+    let params = named_params! {":end": end};
+    Ok(connection.prepare_cached(HAS_IMAGES)?.query_row(params, |row| row.get(0))?)
 }
 
 /// Returns the end of the newest branch below a message.

@@ -14,8 +14,8 @@ const TYPED_MAX: usize = 400;
 
 const INSERT: &str = "
     INSERT INTO chat_runs (job_id, session_id, question_id, asked_mode, mode, action, dry_run,
-        policy_json, created_ms)
-    VALUES (:id, :session, :question, :asked, :mode, :action, :dry_run, :policy, :now)";
+        piped, policy_json, created_ms)
+    VALUES (:id, :session, :question, :asked, :mode, :action, :dry_run, :piped, :policy, :now)";
 const FIND: &str = "
     SELECT chat_runs.*, person_id FROM chat_runs JOIN chat_sessions ON chat_sessions.id = session_id
     WHERE job_id = :id AND person_id = :person";
@@ -29,8 +29,13 @@ const LATEST_OF: &str = "
     SELECT chat_runs.*, person_id FROM chat_runs JOIN chat_sessions ON chat_sessions.id = session_id
     WHERE question_id = :question AND session_id = :session ORDER BY job_id DESC LIMIT 1";
 const RUNS_OF: &str = "SELECT job_id FROM chat_runs WHERE session_id = :session";
-const OF_ACTIONS: &str = "
-    SELECT question_id FROM chat_runs WHERE session_id = :session AND action IS NOT NULL";
+const NOT_TYPED: &str = "
+    SELECT question_id FROM chat_runs
+    WHERE session_id = :session AND (action IS NOT NULL OR piped = 1)";
+const HAS_PIPED: &str = along_branch!(
+    "SELECT EXISTS (SELECT 1 FROM chat_runs
+        WHERE session_id = :session AND piped = 1 AND question_id IN (SELECT id FROM branch))"
+);
 const SETTLE: &str = "
     UPDATE chat_runs SET ended = :ended, error_code = :code, error_text = :text, steps = :steps,
         tool_calls = (SELECT COUNT(*) FROM chat_calls WHERE run_id = :id), ended_ms = :now,
@@ -59,7 +64,8 @@ pub(super) const STATEMENTS: &[(&str, &str)] = &[
     ("chat::run_open_of", OPEN_OF),
     ("chat::run_latest_of", LATEST_OF),
     ("chat::runs_of", RUNS_OF),
-    ("chat::runs_of_actions", OF_ACTIONS),
+    ("chat::runs_not_typed", NOT_TYPED),
+    ("chat::run_has_piped", HAS_PIPED),
     ("chat::run_settle", SETTLE),
     ("chat::run_unrecorded", UNRECORDED),
     ("chat::run_note_change", NOTE_CHANGE),
@@ -214,6 +220,8 @@ pub struct NewRun<'a> {
     pub action: Option<&'a str>,
     /// Whether it is a dry run.
     pub is_dry: bool,
+    /// Whether the question came from another program.
+    pub is_piped: bool,
     /// Limits below the script's.
     pub policy: Policy,
 }
@@ -232,8 +240,8 @@ pub fn insert(
         .map_err(|cause| Error::internal("the bounds of a run are no JSON").source(cause))?;
     tx.prepare_cached(INSERT)?.execute(named_params! {
         ":id": job, ":session": session, ":question": question, ":asked": new.mode.0,
-        ":mode": new.mode.1, ":action": new.action, ":dry_run": new.is_dry, ":policy": policy,
-        ":now": tx.now(),
+        ":mode": new.mode.1, ":action": new.action, ":dry_run": new.is_dry,
+        ":piped": new.is_piped, ":policy": policy, ":now": tx.now(),
     })?;
     Ok(())
 }
@@ -292,20 +300,45 @@ pub fn runs_of(connection: &Connection, session: &ChatId) -> Result<Vec<JobId>> 
     Ok(ids.collect::<rusqlite::Result<_>>()?)
 }
 
-/// Returns what the person typed on a run's branch, newest first, without the prompts of actions,
-/// even if those were answered again.
+/// A question that a person typed.
+#[derive(Clone, Debug)]
+pub struct Typed {
+    /// What it says.
+    pub text: String,
+    /// What nobody typed and it may have been edited from: prompts of actions, and what another
+    /// program wrote.
+    pub from: Vec<String>,
+}
+
+/// Returns whether a question on a run's branch holds text of another program.
 ///
 /// # Errors
 /// As any read.
-pub fn typed(connection: &Connection, run: &Run) -> Result<Vec<String>> {
-    let mut statement = connection.prepare_cached(OF_ACTIONS)?;
-    let params = named_params! {":session": run.session_id};
-    let of_actions = statement.query_map(params, |row| row.get(0))?;
-    let of_actions: BTreeSet<ChatMessageId> = of_actions.collect::<rusqlite::Result<_>>()?;
+pub fn has_piped(connection: &Connection, run: &Run) -> Result<bool> {
+    let params = named_params! {":end": run.question_id, ":session": run.session_id};
+    Ok(connection.prepare_cached(HAS_PIPED)?.query_row(params, |row| row.get(0))?)
+}
+
+/// Returns what the person typed on a run's branch, newest first, without the prompts of actions
+/// and what another program wrote, even if those were answered again.
+///
+/// # Errors
+/// As any read.
+pub fn typed(connection: &Connection, run: &Run) -> Result<Vec<Typed>> {
     let (session, question) = (&run.session_id, &run.question_id);
+    let mut statement = connection.prepare_cached(NOT_TYPED)?;
+    let others = statement.query_map(named_params! {":session": session}, |row| row.get(0))?;
+    let others: BTreeSet<ChatMessageId> = others.collect::<rusqlite::Result<_>>()?;
+    let find = |it: &ChatMessageId| message::find(connection, session, it);
+    let untyped: Vec<Message> = others.iter().map(find).collect::<Result<_>>()?;
     let (branch, _) = message::branch(connection, session, question, TYPED_MAX)?;
-    let is_typed = |it: &Message| it.role == Role::User && !of_actions.contains(&it.id);
-    Ok(branch.into_iter().rev().filter(is_typed).map(|it| it.body).collect())
+    let is_typed = |it: &Message| it.role == Role::User && !others.contains(&it.id);
+    // An edited question stands beside the one that it was.
+    let as_typed = |it: Message| {
+        let beside = untyped.iter().filter(|other| other.parent_id == it.parent_id);
+        Typed { text: it.body, from: beside.map(|other| other.body.clone()).collect() }
+    };
+    Ok(branch.into_iter().rev().filter(is_typed).map(as_typed).collect())
 }
 
 /// Records how a run ended. Returns `false` if it had ended before.

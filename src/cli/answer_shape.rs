@@ -83,7 +83,9 @@ const RECORDS: [(&str, &str); 9] = [
     (
         "report",
         "from kept[] epoch jobs_running jobs_cancelled[] approvals_withdrawn \
-         worktrees[job_id path kept_ref problem] tokens_ended persons_disabled \
+         worktrees[job_id path kept_ref problem] jobs_undecided[] \
+         deliveries_taken members_removed members_muted channels_paused agents_stopped \
+         channels_calmed tokens_ended persons_disabled \
          persons_lowered admin_kept approvals[proposal_id topic_id commit claimed_by settled] \
          git_problem rows_lost* tables* damage[] not_saved backups[path at bytes daily] dry_run",
     ),

@@ -6,7 +6,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use serde_json::Value;
 
 use crate::base::{Context, Error, ErrorKind, Result};
-use crate::client::socket::no_server;
+use crate::client::socket::{ITS_USER, no_server};
 
 /// The file that makes a folder a site.
 const SCRIPT: &str = "wiki-browser.lua";
@@ -162,8 +162,12 @@ fn socket_of(data: &Utf8Path) -> Result<Utf8PathBuf> {
             return Err(no_server(message));
         }
         Err(cause) => {
-            let message = format!("cannot read {path}");
-            return Err(Error::unavailable(message).source(cause));
+            let error = Error::unavailable(format!("cannot read {path}"));
+            let error = match cause.kind() {
+                std::io::ErrorKind::PermissionDenied => error.hint(ITS_USER),
+                _ => error,
+            };
+            return Err(error.source(cause));
         }
     };
     let value: Value = serde_json::from_str(&text)

@@ -27,6 +27,9 @@ pub(super) async fn connect(path: &Utf8Path) -> Result<UnixStream> {
     }
 }
 
+/// The hint for a server of another user.
+pub(super) const ITS_USER: &str = "use the server as the user who started it";
+
 /// Returns the error for a missing server. An agent must not start one: its server was stopped, or
 /// is being started again.
 pub(super) fn no_server(message: String) -> Error {
@@ -57,7 +60,7 @@ fn explain(path: &Utf8Path, cause: std::io::Error) -> Error {
         IoKind::ConnectionRefused => no_server(format!("no server listens on {path}")),
         IoKind::PermissionDenied => {
             Error::new(crate::base::ErrorKind::Forbidden, format!("{path} may not be opened"))
-                .hint("use the server as the user who started it")
+                .hint(ITS_USER)
         }
         _ => Error::unavailable(format!("cannot connect to {path}")),
     }

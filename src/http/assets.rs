@@ -3,9 +3,10 @@
 //! **Invariant:** an address names a version of all files together, so a browser keeps what it has
 //! for ever, and modules that import each other are of one version.
 
+use std::io::Read as _;
 use std::sync::Arc;
 
-use flate2::Compression;
+use flate2::read::GzDecoder;
 use hyper::StatusCode;
 use hyper::header::{
     ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, ETAG, HeaderValue, IF_NONE_MATCH, VARY,
@@ -15,7 +16,7 @@ use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
 use crate::base::{Error, Result};
-use crate::http::server::compress::{gzip, takes_gzip};
+use crate::http::server::compress::takes_gzip;
 use crate::http::{Call, Edge, any_of, get, reply};
 
 include!(concat!(env!("OUT_DIR"), "/assets.rs"));
@@ -24,15 +25,13 @@ include!(concat!(env!("OUT_DIR"), "/assets.rs"));
 pub(super) const ADDRESS: &str = concat!("/assets/", env!("WB_ASSETS_VERSION"));
 /// Changes with any of the files, and so with the program.
 pub(super) const VERSION: &str = env!("WB_ASSETS_VERSION");
-/// The name of the combined stylesheet.
-const SHEET: &str = "wb.css";
 
 /// One file as it is sent.
 struct Asset {
-    name: String,
+    name: &'static str,
     kind: &'static str,
     plain: Vec<u8>,
-    gzip: Vec<u8>,
+    gzip: &'static [u8],
 }
 
 pub(super) fn routes(edge: &Edge) -> BoxedFilter<(Response,)> {
@@ -83,30 +82,22 @@ pub(super) fn modules(name: &str) -> &'static [&'static str] {
     MODULES.iter().find(|it| it.0 == name).map_or(&[], |it| it.1)
 }
 
-/// Returns all files, with the stylesheets combined.
 fn assets() -> Vec<Asset> {
-    let mut sheet = Vec::new();
-    let mut assets = Vec::new();
-    for (name, bytes) in FILES {
-        if name.ends_with(".css") {
-            sheet.extend_from_slice(bytes);
-            sheet.push(b'\n');
-        } else {
-            assets.push(Asset::new(name, bytes.to_vec()));
-        }
-    }
-    assets.push(Asset::new(SHEET, sheet));
-    assets
+    FILES.iter().map(|(name, bytes)| Asset::new(name, bytes)).collect()
 }
 
 impl Asset {
-    fn new(name: &str, plain: Vec<u8>) -> Asset {
-        Asset {
-            name: name.to_owned(),
-            kind: kind_of(name),
-            gzip: gzip(&plain, Compression::best()),
-            plain,
+    fn new(name: &'static str, gzip: &'static [u8]) -> Asset {
+        let mut plain = Vec::new();
+        if let Err(cause) = GzDecoder::new(gzip).read_to_end(&mut plain) {
+            tracing::error!("this program is damaged: {name} of its pages cannot be read: {cause}");
         }
+        Asset { name, kind: kind_of(name), plain, gzip }
+    }
+
+    /// Returns whether it is worth sending compressed: pictures are not.
+    fn is_smaller(&self) -> bool {
+        self.gzip.len() < self.plain.len()
     }
 }
 
@@ -133,8 +124,8 @@ fn asset(assets: &[Asset], call: &Call) -> Result<Response> {
     let tag = format!("\"{VERSION}\"");
     let mut response = if call.header(IF_NONE_MATCH.as_str()) == Some(tag.as_str()) {
         reply::empty(StatusCode::NOT_MODIFIED)
-    } else if takes_gzip(call.header(ACCEPT_ENCODING.as_str())) && !found.gzip.is_empty() {
-        let mut response = reply::typed(StatusCode::OK, found.kind, found.gzip.clone());
+    } else if takes_gzip(call.header(ACCEPT_ENCODING.as_str())) && found.is_smaller() {
+        let mut response = reply::typed(StatusCode::OK, found.kind, found.gzip.to_vec());
         response.headers_mut().insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
         response
     } else {
@@ -168,8 +159,8 @@ mod tests {
     #[test]
     fn the_sheets_are_one_and_the_tokens_come_first() {
         let assets = assets();
-        let sheet = assets.iter().find(|it| it.name == SHEET).unwrap();
-        assert!(sheet.plain.starts_with(b"/*") && !sheet.gzip.is_empty());
+        let sheet = assets.iter().find(|it| it.name == "wb.css").unwrap();
+        assert!(sheet.plain.starts_with(b"/*") && sheet.is_smaller());
         assert_eq!(assets.iter().filter(|it| it.name.ends_with(".css")).count(), 1);
         assert!(assets.iter().all(|it| it.kind != "application/octet-stream"));
     }

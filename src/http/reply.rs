@@ -257,6 +257,7 @@ fn envelope(
             self::page(&ErrorPage {
                 frame,
                 status: status.as_u16(),
+                code: error.code_str(),
                 heading: ErrorPage::heading_of(error.code_str(), status),
                 message: error.message(),
                 hint: message::hint_of(error.code_str(), error.hint_str()),

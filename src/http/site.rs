@@ -21,7 +21,7 @@ use crate::base::limit::{AGENT_BODIES_BYTES_MAX, ANSWERS_BYTES_MAX, BODIES_BYTES
 use crate::base::{Actor, Error, TokenId};
 use crate::http::access::gate::{self, Refused};
 use crate::http::access::origin::is_page;
-use crate::http::access::table::Route;
+use crate::http::access::table::{Found, Route, find};
 use crate::http::access::who::Identified;
 use crate::http::pages::{Look, Reader};
 use crate::http::reply::{self, Failed, Shown};
@@ -110,7 +110,17 @@ impl Site {
                 self.edge.traffic.note_refusal(error.code_str());
                 reply::finish_status(status, &error, &shown)
             }
-            Ok(Err(Refused::OtherVerbs(verbs))) => reply::other_verbs(&verbs, &shown),
+            Ok(Err(Refused::OtherVerbs(verbs))) => {
+                // Somebody reads the address of a form again, such as after signing in.
+                let is_read = shown.is_page && seen.method == Method::GET;
+                let above = is_read.then(|| page_above(&path)).flatten();
+                above
+                    .map_or_else(
+                        || Ok(reply::other_verbs(&verbs, &shown)),
+                        |it| reply::see_other(&it),
+                    )
+                    .unwrap_or_else(|error| reply::finish_error(&error, &shown))
+            }
             Err(_) => {
                 let error = Error::internal("a request ended in a fault of the program");
                 self.refuse(&error.code("panic"), &seen, &shown)
@@ -264,4 +274,14 @@ fn origin_form(uri: &Uri) -> Uri {
 fn is_form_of_page(headers: &HeaderMap) -> bool {
     let accepts = headers.get(ACCEPT).and_then(|it| it.to_str().ok()).unwrap_or_default();
     is_of_type(headers, FORM) && accepts.contains("text/html")
+}
+
+/// Returns the nearest page above a path, but for the first page of all.
+fn page_above(path: &str) -> Option<String> {
+    let above = |it: &str| it.rsplit_once('/').map_or("", |it| it.0).to_owned();
+    let mut place = above(path);
+    while !place.is_empty() && !matches!(find("GET", &place), Found::Route(..)) {
+        place = above(&place);
+    }
+    (!place.is_empty()).then_some(place)
 }

@@ -26,25 +26,31 @@ pub use queue::engine_hold::{Hold, hold_for, hold_of, holds, release, release_al
 pub use queue::enqueue::{
     NewJob, QUEUE_FULL, active_of_owner, cancel_queued, enqueue, queued_of, require_room,
 };
-pub use queue::lane::{Capacities, refresh_all};
+pub use queue::lane::{Capacities, enter, refresh_all};
 pub use queue::parking::{legs_waiting, parked_for, resume, stop_waiting, wait_for};
 pub use queue::script_jobs::{Shares, Tally};
 pub use queue::steering_hold::{
     STEERING_BELL, Steering, UNSEEN, hold_steering, holding, release_steering, steering,
 };
-pub use queue::unfit::{Unfit, mark_unfit, unfit, unmark_unfit};
+pub use queue::unfit::{
+    NO_NEW, RESTART_ONLY, Unfit, displaced, displaced_by, mark_unfit, unfit, unmark_unfit, way_back,
+};
 pub use queue::waiting::Outlook;
 pub use rows::before::{before_of, keep_before};
 pub use rows::board::retries;
 pub use rows::bulk::{Choice, chosen, count, each_waiting, rename_kind};
+pub use rows::carry::{carry, carry_usage, ended_since, is_known};
 pub use rows::dismissal::{dismiss, dismissed};
 pub use rows::instance::{
     instances, last_leg, last_of_message, legs, open_inboxes, open_of_inbox, roots_of_message,
 };
 pub use rows::job::{Job, JobFilter, Turn};
+pub use rows::kind_name::{forget_kind_name, note_kind_name};
 pub use rows::measures::{QueueCounts, Spent, queue_counts, spent};
 pub use rows::pool::{Pool, PoolCaps};
-pub use rows::rename_source::rename_source;
+pub use rows::rename_source::{
+    Follow, Touched, move_running, move_waiting, queued_by_source, rename_source, touched,
+};
 pub use rows::retention::{
     Files, Rest, fence_all, files, forget_words, give_up_files, queued, rest_of,
 };
@@ -52,8 +58,8 @@ pub use rows::retry::{attempt_of, depth_of, is_repeated, warn};
 pub use rows::sentence::sentence;
 pub use rows::state::{Phase, Reason, Verdict};
 pub use rows::table::{
-    active_of_persona, find, find_slim as find_brief, holder, list, recent_of_topic, running,
-    running_guards,
+    active_of_persona, find, find_slim as find_brief, holder, is_named, list, recent_of_topic,
+    running, running_guards,
 };
 pub use rows::usage::{TurnSpent, UsageBy, add_turn, usage};
 pub use rows::viewer::Viewer;
@@ -75,8 +81,8 @@ pub use run::watch::{Beginning, Recall, Steady, Watch, Watched};
 pub use run::workspace::{
     Cleanup, HookRun, WorkspaceNeed, Workspaces, is_folder, usual_worktree, worktree_path,
 };
+pub use speak::curb::{CURBS, Curb};
 pub use speak::listener::{Listen, Listener};
-pub use speak::mention::NO_MENTIONS;
 pub use speak::pieces::Pieces;
 pub use speak::veil::covered;
 pub use speak::{last_screen, tell_hook};
@@ -105,11 +111,12 @@ pub fn statements() -> Vec<(&'static str, &'static str)> {
         queue::parking::STATEMENTS,
         queue::asking::STATEMENTS,
         rows::pool::STATEMENTS,
+        rows::carry::STATEMENTS,
         rows::retry::STATEMENTS,
         queue::enqueue::STATEMENTS,
         queue::claim::STATEMENTS,
         run::settle::STATEMENTS,
-        run::silent::STATEMENTS,
+        run::silent_guard::STATEMENTS,
         fence::STATEMENTS,
         rows::usage::STATEMENTS,
         queue::engine_hold::STATEMENTS,
@@ -122,6 +129,7 @@ pub fn statements() -> Vec<(&'static str, &'static str)> {
         rows::retention::STATEMENTS,
         run::takeover::STATEMENTS,
         rows::long_inputs::STATEMENTS,
+        rows::kind_name::STATEMENTS,
         rows::board::STATEMENTS,
         rows::bulk::STATEMENTS,
         rows::instance::STATEMENTS,

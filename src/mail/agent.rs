@@ -35,7 +35,9 @@ const WAIT: &str = "
 const CLEAR_ENDS: &str = "
     UPDATE agents SET ends_json = '[]', not_before_ms = NULL WHERE name = :name";
 const KEEP_SESSION: &str = "
-    UPDATE agents SET session_ref = :session WHERE name = :name";
+    UPDATE agents SET session_ref = :session, session_engine = :engine,
+        session_mark = :mark
+    WHERE name = :name";
 const SET_HEIR: &str = "UPDATE agents SET heir = :heir, changed_ms = :now WHERE name = :name";
 const REST_AS: &str = "UPDATE agents SET rests = :rests WHERE name = :name";
 const STARTED: &str = "
@@ -148,6 +150,10 @@ pub struct Agent {
     pub job_id: Option<JobId>,
     /// The engine's session id.
     pub session_ref: Option<String>,
+    /// The engine that the session belongs to, if it is known.
+    pub session_engine: Option<String>,
+    /// The mark of that engine, if it is known.
+    pub session_mark: Option<String>,
     /// The script generation of its last start.
     pub config_digest: String,
     /// When its recent starts ended unexpectedly, oldest first.
@@ -174,6 +180,14 @@ impl Agent {
         self.reason.as_deref().filter(|it| it.starts_with(UNKNOWN))
     }
 
+    /// Returns the session that a start with an engine, given with its mark, goes on with: no other
+    /// engine's.
+    pub fn session_in(&self, (engine, mark): (&str, &str)) -> Option<&str> {
+        let is_its_own = self.session_engine.as_deref().is_none_or(|it| it == engine)
+            && self.session_mark.as_deref().is_none_or(|it| it == mark);
+        self.session_ref.as_deref().filter(|_| is_its_own)
+    }
+
     /// Returns the word for its state, as it is shown: `unknown` if it may not hold any more.
     pub fn state_word(&self) -> &'static str {
         if self.doubt().is_some() { "unknown" } else { self.state.as_str() }
@@ -195,6 +209,8 @@ impl Agent {
             heir: row.get("heir")?,
             job_id: row.get("job_id")?,
             session_ref: row.get("session_ref")?,
+            session_engine: row.get("session_engine")?,
+            session_mark: row.get("session_mark")?,
             config_digest: row.get("config_digest")?,
             ends: ends.into_iter().map(Millis).collect(),
             not_before: row.get("not_before_ms")?,
@@ -333,12 +349,29 @@ pub fn ended(
     tell(tx, &agent.name, state, agent.job_id.as_ref(), &Actor::System)
 }
 
-/// Stores the engine's session id of an agent; with `None` its next start begins a new session.
+/// Stores an agent's session, and the engine that it belongs to with its mark.
 ///
 /// # Errors
 /// Fails if the database cannot be written.
-pub fn keep_session(tx: &Tx<'_>, name: &str, session: Option<&str>) -> Result<()> {
-    let params = named_params! {":name": name, ":session": session};
+pub fn keep_session(
+    tx: &Tx<'_>,
+    name: &str,
+    session: &str,
+    (engine, mark): (Option<&str>, Option<&str>),
+) -> Result<()> {
+    let params =
+        named_params! {":name": name, ":session": session, ":engine": engine, ":mark": mark};
+    tx.prepare_cached(KEEP_SESSION)?.execute(params)?;
+    Ok(())
+}
+
+/// Forgets an agent's session: its next start begins a new one.
+///
+/// # Errors
+/// Fails if the database cannot be written.
+pub fn forget_session(tx: &Tx<'_>, name: &str) -> Result<()> {
+    let none: Option<&str> = None;
+    let params = named_params! {":name": name, ":session": none, ":engine": none, ":mark": none};
     tx.prepare_cached(KEEP_SESSION)?.execute(params)?;
     Ok(())
 }

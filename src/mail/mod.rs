@@ -7,6 +7,7 @@ pub mod agent;
 mod block;
 mod delivery;
 mod forget;
+mod later;
 mod message;
 mod overdue;
 mod room;
@@ -23,6 +24,7 @@ pub use delivery::{
     take_over_direct,
 };
 pub use forget::{forget, forgettable};
+pub use later::{stop_again, take_later};
 pub use message::{
     Filter, Message, NewMessage, answer_of, depth_of, find, is_answered_by_job, list, other_person,
     recent_of_job, recent_of_job_to, recent_of_script, send, thread,
@@ -49,6 +51,7 @@ pub fn statements() -> Vec<(&'static str, &'static str)> {
     [
         message::STATEMENTS,
         forget::STATEMENTS,
+        later::STATEMENTS,
         delivery::STATEMENTS,
         agent::STATEMENTS,
         block::STATEMENTS,

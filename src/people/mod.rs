@@ -4,21 +4,21 @@
 //! (they have 256 random bits, so a slow hash would add nothing).
 //! **Invariant:** jobs are only referred to; their tokens belong to `jobs`.
 
+mod browser_session;
 mod caller;
-mod login;
-mod login_code;
+mod login_link;
 mod operator;
 mod person;
 mod persona;
 mod token;
 
 pub use crate::api::people::{Person, Role, Token, TokenScope};
-pub use caller::{Caller, Via};
-pub use login::{
+pub use browser_session::{
     LOGIN_TTL_MS, Login, create_login, end_login, end_logins, find_login, prunable_logins,
     prune_logins, touch_login,
 };
-pub use login_code::{BAD_CODE, CODE_TTL_MS, LoginCodes};
+pub use caller::{Caller, Via};
+pub use login_link::{BAD_CODE, CODE_TTL_MS, LoginCodes};
 pub use operator::keep_operator_token;
 pub use person::{
     NewPerson, actor_name, create_person, disable, display_name, enable, ensure_operator, find,
@@ -33,7 +33,7 @@ pub use token::{
 
 /// The statements of this module, for the schema test.
 pub const STATEMENTS: &[&[(&str, &str)]] =
-    &[person::STATEMENTS, token::STATEMENTS, login::STATEMENTS];
+    &[person::STATEMENTS, token::STATEMENTS, browser_session::STATEMENTS];
 
 #[cfg(test)]
 pub(crate) mod for_test {

@@ -8,7 +8,7 @@ use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSqlOutput, ValueRe
 use rusqlite::{Connection, OptionalExtension as _, Row, ToSql, named_params};
 
 use crate::api::people::{Person, Role};
-use crate::base::{Actor, Error, Ids, JobId, PersonId, Result};
+use crate::base::{Actor, Error, Ids, JobId, PersonId, Result, drawn_name};
 use crate::store::Tx;
 
 /// Longest name, display name or address, in bytes.
@@ -162,6 +162,7 @@ pub fn create_person(tx: &Tx<'_>, ids: &Ids, new: &NewPerson) -> Result<Person> 
             .hint("choose another name; list them: wiki-browser person list"));
     }
     let id: PersonId = ids.mint();
+    refuse_alike(tx.connection(), &id, &new.display_name)?;
     tx.prepare_cached(INSERT)?.execute(named_params! {
         ":id": id, ":name": new.name, ":display_name": new.display_name, ":email": new.email,
         ":role": new.role, ":now": tx.now(),
@@ -215,7 +216,8 @@ pub fn set_role(tx: &Tx<'_>, id: &PersonId, role: Role) -> Result<()> {
 /// Sets a person's display name and mail address.
 ///
 /// # Errors
-/// `invalid` for a name that is not a single line; with code `bad_address` for an invalid address.
+/// `invalid` for a name that is not a single line; with code `bad_address` for an invalid address;
+/// `conflict` with code `name_taken` for a display name that is drawn like the name of another.
 pub fn set_profile(
     tx: &Tx<'_>,
     id: &PersonId,
@@ -224,9 +226,25 @@ pub fn set_profile(
 ) -> Result<()> {
     check_line("display name", display_name)?;
     email.map(check_address).transpose()?;
+    let before = find(tx.connection(), id)?;
+    if before.is_none_or(|it| it.display_name != display_name) {
+        refuse_alike(tx.connection(), id, display_name)?;
+    }
     tx.prepare_cached(SET_PROFILE)?
         .execute(named_params! {":id": id, ":display_name": display_name, ":email": email})?;
     Ok(())
+}
+
+/// Refuses a display name by which somebody would be taken for another person: it stands at what
+/// they write.
+fn refuse_alike(connection: &Connection, id: &PersonId, display_name: &str) -> Result<()> {
+    let drawn = drawn_name(display_name);
+    let is_alike = |it: &Person| {
+        it.id != *id && [&it.name, &it.display_name].into_iter().any(|it| drawn_name(it) == drawn)
+    };
+    let Some(other) = list(connection)?.into_iter().find(is_alike) else { return Ok(()) };
+    let message = format!("the display name reads like that of `{}`", other.name);
+    Err(Error::conflict("name_taken", message).hint("add something that tells the two apart"))
 }
 
 /// Returns whether there is another active admin.
@@ -448,6 +466,15 @@ mod tests {
         let bo = create_person(&tx, &ids, &new("bo")).unwrap();
         assert_eq!(create_person(&tx, &ids, &new("bo")).unwrap_err().code_str(), "name_taken");
         assert_eq!(create_person(&tx, &ids, &new("b o")).unwrap_err().code_str(), "bad_name");
+        // Nobody is taken for another.
+        assert_eq!(create_person(&tx, &ids, &new("bob")).unwrap_err().code_str(), "name_taken");
+        let ada = ensure_operator(&tx, &ids, "ada").unwrap();
+        for alike in ["bo", "BO", "в\u{200b}о"] {
+            let refused = set_profile(&tx, &ada.id, alike, None).unwrap_err();
+            assert_eq!(refused.code_str(), "name_taken", "{alike}");
+        }
+        set_profile(&tx, &bo.id, "Bo", Some("b@e.org")).unwrap();
+        set_profile(&tx, &ada.id, "Bo Berg", None).unwrap();
         disable(&tx, &bo.id).unwrap();
         assert!(disable(&tx, &bo.id).is_err());
     }

@@ -235,6 +235,8 @@ pub(in crate::process) struct Stat {
     pub(in crate::process) ppid: i32,
     pub(in crate::process) pgid: i32,
     pub(in crate::process) session: i32,
+    /// The foreground process group of its terminal; `-1` without one.
+    pub(in crate::process) foreground: i32,
     pub(in crate::process) threads: u32,
     pub(in crate::process) start: u64,
 }
@@ -279,6 +281,7 @@ impl Stat {
             ppid: fields.get(1)?.parse().ok()?,
             pgid: fields.get(2)?.parse().ok()?,
             session: fields.get(3)?.parse().ok()?,
+            foreground: fields.get(5)?.parse().ok()?,
             threads: fields.get(17)?.parse().ok()?,
             start: fields.get(19)?.parse().ok()?,
         })
@@ -312,7 +315,7 @@ mod tests {
         let text = b"7 (a) Z 1 1 (x) S 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 99 1 2";
         let stat = Stat::parse(7, text).unwrap();
         assert_eq!((stat.state, stat.ppid, stat.pgid, stat.session), (b'S', 2, 3, 4));
-        assert_eq!((stat.start, stat.threads), (99, 8));
+        assert_eq!((stat.foreground, stat.start, stat.threads), (6, 99, 8));
         assert!(Stat::parse(7, b"7 (sh) S 1").is_none());
     }
 

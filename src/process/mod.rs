@@ -22,6 +22,7 @@ mod notices;
 mod output;
 mod own_folder;
 mod probe;
+mod relaunch;
 mod remove;
 mod replace;
 mod root;
@@ -58,6 +59,7 @@ pub use notices::{Noticed, Notices};
 pub use output::{OutputChunk, last_printed, output_tail, put_output, read_output};
 pub use own_folder::own_folder;
 pub use probe::{is_occupied, is_root, owner_and_mode, probe, probe_folder, probe_guard};
+pub use relaunch::{Reached, reached, undo_launch};
 pub use remove::{Removal, Size, measure, remove_some};
 pub use replace::{HARD_LINK, Replacement, SOURCE_DIRTY, Spare, private_file, private_folder};
 pub use root::{
@@ -68,11 +70,11 @@ pub use run::{COMMAND_NOT_STARTED, COMMAND_TIMEOUT, Output, Run, become_program,
 pub use running_guard::{Guard, GuardEnd, end_below};
 pub use scratch::Scratch;
 pub use secret_forms::{Needles, secret_forms};
-pub use sight::{Sight, environment_names, look_below};
+pub use sight::{Front, Sight, environment_names, look_below, look_in_front};
 pub use spawn::{GuardSpec, spawn_guard};
 pub use terminal::{
-    InPane, Pane, PaneState, Pasted, Screen, Terminals, bytes_from, has_other_words, is_ours,
-    last_bytes, plain, sanitized, tell_hooks, token_names, with_token,
+    InPane, Pane, PaneState, Pasted, Screen, Terminals, brackets_main, bytes_from, has_other_words,
+    is_ours, last_bytes, plain, presses_keys, sanitized, tell_hooks, token_names, with_token,
 };
 pub use tree::{Children, become_subreaper, end_marked, reap_orphans, sweep_orphans};
 pub use usage::{OwnUsage, own_usage, release_large_blocks};

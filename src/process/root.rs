@@ -3,6 +3,7 @@
 //! **Invariant:** no link is followed, anywhere in a path; only regular files are read, and opening
 //! never blocks.
 
+mod links;
 mod look;
 mod made;
 mod place;

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use camino::Utf8Path;
 
 use crate::base::{Context, ErrorKind, Result};
-use crate::process::identity::ProcessIdentity;
+use crate::process::identity::{ProcessIdentity, Stat};
 use crate::process::job_folder::JobFolder;
 use crate::process::launch::{MARK, read_launch};
 use crate::process::tree::Listing;
@@ -42,6 +42,42 @@ pub fn look_below(guard: &ProcessIdentity) -> Result<Sight> {
         None => Sight::Gone,
         Some(it) if it.is_stopped() => Sight::Stopped(it.pid),
         Some(_) => Sight::Runs,
+    })
+}
+
+/// What has the keys of the terminal in whose pane a guard is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Front {
+    /// The program that the guard runs, as far as process groups tell, or nobody yet.
+    Program,
+    /// A process that a signal has stopped, so nobody reads them; with its pid.
+    Stopped(i32),
+    /// A process of another group, with its pid.
+    Other(i32),
+}
+
+/// Looks at who has the terminal of a guard.
+///
+/// # Errors
+/// `unavailable` if `/proc` cannot be read.
+pub fn look_in_front(guard: i32) -> Result<Front> {
+    let seen = Stat::read(guard).and_then(|it| Ok((it, Listing::new()?.descendants(guard)?)));
+    let (own, mut below) = seen.context(ErrorKind::Unavailable, || {
+        format!("cannot look at the terminal of guard {guard}")
+    })?;
+    below.retain(|it| !it.is_dead());
+    let children = below.iter().filter(|it| it.ppid == guard);
+    let program = children.min_by_key(|it| (it.start, it.pid));
+    let (Some(own), Some(program)) = (own, program) else { return Ok(Front::Program) };
+    let group: Vec<&Stat> = below.iter().filter(|it| it.pgid == own.foreground).collect();
+    if let Some(stopped) = group.iter().find(|it| it.is_stopped()) {
+        return Ok(Front::Stopped(stopped.pid));
+    }
+    let leader = group.iter().find(|it| it.pid == it.pgid).or(group.first());
+    Ok(match leader {
+        Some(it) if it.pgid != program.pgid => Front::Other(it.pid),
+        _ if program.is_stopped() => Front::Stopped(program.pid),
+        _ => Front::Program,
     })
 }
 

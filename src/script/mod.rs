@@ -36,12 +36,12 @@ pub use load::external::{Lead, Target};
 pub use load::gateway::Subscribed;
 pub use load::hook::shown_command;
 pub use load::inbox::{Hooks, Inbox, OnLost, WorkspaceMode};
-pub use load::kept::kept_folder;
+pub use load::kept::{kept_folder, last_file, last_templates};
 pub use load::kinds::WORKER;
 pub use load::linkedin::Linkedin;
 pub use load::live_agent::{
-    Autostart, HOOKS_FILE, LiveAgent, MCP_CONFIG, Proof, SYSTEM_FILE, Speaks, Speech, Typed,
-    WB_AGENT, kind_of_agent,
+    Autostart, HOOKS_FILE, LiveAgent, MCP_CONFIG, NO_GOALS, Proof, SYSTEM_FILE, Speaks, Speech,
+    Typed, WB_AGENT, kind_of_agent,
 };
 pub use load::persona_file::is_template;
 pub use load::schedule::{Missed, Schedule, Timing, Wanted};

@@ -10,6 +10,9 @@ use crate::store::Tx;
 /// Longest key, in bytes.
 pub const KEY_BYTES_MAX: usize = crate::base::limit::KEY_BYTES_MAX;
 
+/// Error code: the key was used for another request.
+pub const IDEMPOTENCY_CONFLICT: &str = "idempotency_conflict";
+
 const FIND: &str = "
     SELECT route, body_digest, result_json FROM idempotency WHERE actor = :actor AND key = :key";
 const INSERT: &str = "
@@ -60,7 +63,7 @@ pub fn find(connection: &Connection, key: &Key) -> Result<Option<Value>> {
     let Some((route, digest, result)) = found else { return Ok(None) };
     if route != key.route || digest != key.body_digest {
         return Err(Error::conflict(
-            "idempotency_conflict",
+            IDEMPOTENCY_CONFLICT,
             format!("the key `{}` was used for another request", key.key),
         )
         .hint("use a new Idempotency-Key for a new request"));

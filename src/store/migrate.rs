@@ -250,6 +250,56 @@ pub const MIGRATIONS: &[Migration] = &[
         name: "unfit_jobs",
         sql: include_str!("../../migrations/056_unfit_jobs.sql"),
     },
+    Migration {
+        version: 57,
+        name: "kind_names",
+        sql: include_str!("../../migrations/057_kind_names.sql"),
+    },
+    Migration {
+        version: 58,
+        name: "piped_questions",
+        sql: include_str!("../../migrations/058_piped_questions.sql"),
+    },
+    Migration {
+        version: 59,
+        name: "session_engines",
+        sql: include_str!("../../migrations/059_session_engines.sql"),
+    },
+    Migration {
+        version: 60,
+        name: "session_marks",
+        sql: include_str!("../../migrations/060_session_marks.sql"),
+    },
+    Migration {
+        version: 61,
+        name: "recorded_sources",
+        sql: include_str!("../../migrations/061_recorded_sources.sql"),
+    },
+    Migration {
+        version: 62,
+        name: "sources_told",
+        sql: include_str!("../../migrations/062_sources_told.sql"),
+    },
+    Migration {
+        version: 63,
+        name: "rename_history",
+        sql: include_str!("../../migrations/063_rename_history.sql"),
+    },
+    Migration {
+        version: 64,
+        name: "files_of_others",
+        sql: include_str!("../../migrations/064_files_of_others.sql"),
+    },
+    Migration {
+        version: 65,
+        name: "earlier_names",
+        sql: include_str!("../../migrations/065_earlier_names.sql"),
+    },
+    Migration {
+        version: 66,
+        name: "changes_told",
+        sql: include_str!("../../migrations/066_changes_told.sql"),
+    },
 ];
 
 /// The first line of a migration that manages its own transaction to rebuild tables: `PRAGMA

@@ -9,6 +9,7 @@ mod commit_count;
 pub mod events;
 pub mod idempotency;
 mod migrate;
+pub mod other_rows;
 mod read;
 pub mod salvage;
 mod stats;

@@ -108,14 +108,14 @@ fn take_triggers(writing: &Connection) -> Result<Vec<String>> {
 }
 
 /// A column of a table.
-struct Column {
-    name: String,
+pub(super) struct Column {
+    pub(super) name: String,
     /// Its position in the primary key, from 1; 0 if it is not part of it.
     key: i64,
     may_be_null: bool,
 }
 
-fn columns(connection: &Connection, table: &str) -> Result<Vec<Column>> {
+pub(super) fn columns(connection: &Connection, table: &str) -> Result<Vec<Column>> {
     let mut statement =
         connection.prepare("SELECT name, pk, \"notnull\" FROM pragma_table_info(?1)")?;
     let rows = statement.query_map([table], |row| {
@@ -271,10 +271,10 @@ fn take(insert: &mut rusqlite::Statement<'_>, salvaged: &mut Salvaged, values: V
 }
 
 /// A foreign key.
-struct Reference {
+pub(super) struct Reference {
     table: String,
-    parent: String,
-    pairs: Vec<(String, String)>,
+    pub(super) parent: String,
+    pub(super) pairs: Vec<(String, String)>,
 }
 
 impl Reference {
@@ -295,7 +295,7 @@ impl Reference {
     }
 }
 
-fn references(writing: &Connection, table: &str) -> Result<Vec<Reference>> {
+pub(super) fn references(writing: &Connection, table: &str) -> Result<Vec<Reference>> {
     let mut statement = writing.prepare(
         "SELECT id, \"table\", \"from\", \"to\" FROM pragma_foreign_key_list(?1) ORDER BY id, seq",
     )?;
@@ -352,6 +352,6 @@ fn mend(writing: &Connection, reference: &Reference) -> Result<u64> {
     Ok(u64::try_from(rows).unwrap_or(0))
 }
 
-fn quoted(name: &str) -> String {
+pub(super) fn quoted(name: &str) -> String {
     ["\"", &name.replace('"', "\"\""), "\""].concat()
 }

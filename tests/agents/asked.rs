@@ -37,6 +37,8 @@ fn kill(bench: &Bench) {
             crate::support::shell(&format!("kill -9 {pid} 2>&1 || true"));
         }
     }
+    // What is said to a process that is gone already is not said again.
+    until("its end is noticed", || bench.show(&job)["status"] != "running");
 }
 
 #[test]
@@ -114,6 +116,7 @@ fn pi_is_prompted_when_it_is_idle_and_its_own_tries_are_waited_for() {
     assert_eq!(agent["session"], session.as_str(), "{agent:#}");
     let row = bench.show(agent["job_id"].as_str().unwrap());
     assert_eq!((&row["cost_usd"], &row["usage"]["input_tokens"]), (&json!(0.5), &json!(7)));
+    assert_eq!(row["usage"]["cache_creation_input_tokens"], 4, "{row:#}");
     assert_eq!(ask(&bench, "robbo", json!("again"))["reply"], "again again");
     assert_eq!(ask(&bench, "robbo", json!("fail"))["failure"], "agent:robbo: overloaded");
     // It was busy with work of its own: what it did not take is given again.

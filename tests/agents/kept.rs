@@ -59,6 +59,56 @@ fn g37_a_turn_goes_on_without_the_server_and_its_answer_arrives() {
     server.stop();
 }
 
+/// Edits the script so that an agent that is in a turn has another engine, and kills the server
+/// after a reload; returns the message of that turn and the agent's job.
+fn change_engine(bench: &Bench, other: &str, edit: (&str, &str)) -> (String, String) {
+    declare(bench, "robbo", "autostart = \"on_message\"", ECHO);
+    bench.lua(&format!("wb.engine \"other\" {{ command = {{ \"/bin/cat\" }}, {other} }}\n"));
+    let server = bench.serve();
+    let message = send(bench, "robbo", json!("wait"));
+    bench.wait_left("waits");
+    let job = job_of(bench, "robbo");
+    bench.edit(|lua| lua.replace(edit.0, edit.1));
+    bench.write_script();
+    assert_eq!(bench.json(&["reload"])["ok"], true);
+    server.kill();
+    (message, job)
+}
+
+const OTHER: (&str, &str) = ("A test\", engine = \"robbo\"", "A test\", engine = \"other\"");
+const PI: &str = "type = \"stream\", speaks = \"pi-rpc\"";
+
+/// Whatever its declaration says meanwhile, its program is the one that it began as. Fails with
+/// `WB_WITHOUT=earlier_script`.
+#[test]
+fn g37_an_agent_is_heard_and_spoken_to_as_it_began() {
+    let claude = "type = \"stream\", speaks = \"claude-stream-json\"";
+    let terminal = "type = \"terminal\", proof = \"screen\", input = \"$\"";
+    let same = ("speaks = \"lines\"", "speaks = \"pi-rpc\"");
+    for (other, edit) in [(claude, OTHER), (PI, OTHER), (terminal, OTHER), (PI, same)] {
+        let bench = Bench::new();
+        let (message, job) = change_engine(&bench, other, edit);
+        let server = bench.serve();
+        std::fs::write(bench.out.join("go"), "").unwrap();
+        assert_eq!(answer(&bench, &message)["reply"], "waited", "{other}, {edit:?}");
+        assert_eq!(ask(&bench, "robbo", json!("after"))["reply"], "again after");
+        assert_eq!((job_of(&bench, "robbo"), guards(&job)), (job.clone(), 1));
+        server.stop();
+    }
+}
+
+/// Nobody knows any more how to hear it.
+#[test]
+fn g37_an_agent_whose_engine_is_forgotten_is_ended_and_its_sender_told() {
+    let bench = Bench::new();
+    let (message, job) = change_engine(&bench, PI, OTHER);
+    std::fs::remove_dir_all(bench.data.join("script")).unwrap();
+    let server = bench.serve();
+    assert_eq!(answer(&bench, &message)["failure"], "agent:robbo ended before it had answered");
+    until("the agent is ended", || marked(&job).is_empty());
+    server.stop();
+}
+
 /// An agent whose output is gone would never be heard again: it is ended, and started anew.
 #[test]
 fn an_agent_whose_output_is_gone_is_not_busy_for_ever() {

@@ -189,31 +189,119 @@ fn what_is_declared_wrongly_is_said_with_its_line() {
     assert!(said.matches("error").count() > 4, "{said}");
 }
 
-/// Fails if a session that was begun is not gone on with.
-#[test]
-fn the_next_start_goes_on_with_the_session() {
-    let bench = Bench::new();
-    declare(&bench, "robbo", "autostart = \"always\"", ECHO);
+/// Declares an agent whose program is told its session.
+fn declare_with_sessions(bench: &Bench) {
+    declare(bench, "robbo", "autostart = \"always\"", ECHO);
     bench.edit(|text| {
         let speaks = "speaks = \"lines\", session = { \"new\", \"{{session}}\" }, \
                       resume = { \"old\", \"{{session}}\" }";
         text.replace("speaks = \"lines\"", speaks)
     });
+}
+
+/// What the program of a start was told about its session.
+fn told_session(bench: &Bench, job: &Value) -> Vec<Value> {
+    let file = bench.data.join("jobs").join(job.as_str().unwrap()).join("launch.json");
+    let launch: Value = serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap();
+    launch["argv"].as_array().unwrap()[2..].to_vec()
+}
+
+/// Waits until an agent runs in another start; returns its job.
+#[track_caller]
+fn another_start(bench: &Bench, before: &Value) -> Value {
+    until("another start", || {
+        let now = show(bench, "robbo");
+        now["job_id"] != *before && now["state"] == "idle"
+    });
+    show(bench, "robbo")["job_id"].clone()
+}
+
+/// Fails if the session of one engine is given to another one.
+#[test]
+fn another_engine_begins_a_session_of_its_own() {
+    let bench = Bench::new();
+    declare_with_sessions(&bench);
+    bench.edit(|text| {
+        let start = text.find("wb.engine \"robbo\"").unwrap();
+        let end = text.find("wb.agent \"robbo\"").unwrap();
+        let other = text[start..end].replace("\"robbo\"", "\"other\"");
+        format!("{text}{}", other.replace("new", "its new").replace("old", "its old"))
+    });
     let server = bench.serve();
-    let argv = |job: &Value| -> Vec<Value> {
-        let file = bench.data.join("jobs").join(job.as_str().unwrap()).join("launch.json");
-        let launch: Value = serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap();
-        launch["argv"].as_array().unwrap()[2..].to_vec()
-    };
+    let first = wait_state(&bench, "robbo", "idle")["job_id"].clone();
+    ask(&bench, "robbo", json!("x"));
+    let good = bench.declared();
+    let (from, to) = ("A test\", engine = \"robbo\"", "A test\", engine = \"other\"");
+    bench.edit(|text| text.replace(from, to));
+    bench.write_script();
+    assert_eq!(bench.json(&["reload"])["ok"], true);
+    control(&bench, "robbo", "restart").ok();
+    let second = another_start(&bench, &first);
+    let (before, after) = (told_session(&bench, &first), told_session(&bench, &second));
+    assert_eq!(after[0], "its new", "{after:?}");
+    assert_ne!(after[1], before[1]);
+    // It has had no turn there: its session is still that of the first engine.
+    bench.edit(|_| good.clone());
+    bench.write_script();
+    assert_eq!(bench.json(&["reload"])["ok"], true);
+    control(&bench, "robbo", "restart").ok();
+    let third = another_start(&bench, &second);
+    assert_eq!(told_session(&bench, &third), [json!("old"), before[1].clone()]);
+    server.stop();
+}
+
+/// Its arguments and its environment may change.
+#[test]
+fn another_program_of_the_same_engine_begins_a_session_of_its_own() {
+    let bench = Bench::new();
+    declare_with_sessions(&bench);
+    let folder = bench.base.join("agents");
+    std::fs::copy(folder.join("robbo.sh"), folder.join("second.sh")).unwrap();
+    let server = bench.serve();
+    let mut job = wait_state(&bench, "robbo", "idle")["job_id"].clone();
+    for (from, to, expected) in [
+        ("env = { OUT", "env = { MORE = \"1\", OUT", "old"),
+        ("agents/robbo.sh", "agents/second.sh", "new"),
+    ] {
+        ask(&bench, "robbo", json!("x"));
+        bench.edit(|text| text.replace(from, to));
+        bench.write_script();
+        assert_eq!(bench.json(&["reload"])["ok"], true);
+        control(&bench, "robbo", "restart").ok();
+        let next = another_start(&bench, &job);
+        let (before, after) = (told_session(&bench, &job), told_session(&bench, &next));
+        assert_eq!((&after[0], after[1] == before[1]), (&json!(expected), expected == "old"));
+        job = next;
+    }
+    server.stop();
+}
+
+#[test]
+fn an_agent_that_is_started_fresh_begins_a_new_session() {
+    let bench = Bench::new();
+    declare_with_sessions(&bench);
+    let server = bench.serve();
+    let first = wait_state(&bench, "robbo", "idle")["job_id"].clone();
+    ask(&bench, "robbo", json!("x"));
+    control(&bench, "robbo", "stop").ok();
+    wait_state(&bench, "robbo", "stopped");
+    bench.json(&["agent", "start", "robbo", "--fresh"]);
+    let second = another_start(&bench, &first);
+    let (before, after) = (told_session(&bench, &first), told_session(&bench, &second));
+    assert_eq!((&after[0], after[1] == before[1]), (&json!("new"), false), "{after:?}");
+    server.stop();
+}
+
+/// Fails if a session that was begun is not gone on with.
+#[test]
+fn the_next_start_goes_on_with_the_session() {
+    let bench = Bench::new();
+    declare_with_sessions(&bench);
+    let server = bench.serve();
+    let argv = |job: &Value| told_session(&bench, job);
     let first = wait_state(&bench, "robbo", "idle")["job_id"].clone();
     control(&bench, "robbo", "restart").ok();
-    let another = |before: &Value| {
-        until("another start", || {
-            let now = show(&bench, "robbo");
-            now["job_id"] != *before && now["state"] == "idle"
-        });
-        show(&bench, "robbo")["job_id"].clone()
-    };
+    let another = |before: &Value| another_start(&bench, before);
     // Without a turn there is no session to go on with.
     let second = another(&first);
     assert_eq!((&argv(&first)[0], &argv(&second)[0]), (&json!("new"), &json!("new")));

@@ -1,12 +1,14 @@
 //! Agents that live on: started, spoken to, ended and started again.
 
 mod asked;
+mod in_front;
 mod kept;
 mod kills;
 mod life;
 mod private;
 #[cfg(feature = "faults")]
 mod probe;
+mod restored;
 mod screen;
 mod silent;
 mod spending;
@@ -14,6 +16,7 @@ mod template;
 pub(crate) mod terminal;
 mod troubles;
 mod turns;
+mod typed_into;
 
 use serde_json::{Value, json};
 

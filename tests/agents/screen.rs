@@ -8,10 +8,10 @@ use serde_json::{Value, json};
 
 use crate::agents::terminal::{Tmux, declare, heard, job_of};
 use crate::agents::{answer, ask, control, delivery, is_unproven, send, show, wait_state};
-use crate::support::{Bench, marked, shell, until};
+use crate::support::{Bench, until};
 
 /// Declares an agent without hooks.
-fn declare_blind(bench: &Bench, engine: &str) {
+pub(super) fn declare_blind(bench: &Bench, engine: &str) {
     declare(bench, "robbo", ("autostart = \"always\"", &format!("proof = \"screen\", {engine}")));
     bench.edit(|text| {
         text.replace(" hooks = { \"{{hooks_file}}\" },", "")
@@ -133,6 +133,42 @@ wb.agent "robbo" {{ about = "A test", engine = "prompts", autostart = "always" }
     server.stop();
 }
 
+/// A program that has not asked for brackets enters each line of what is pasted: it gets one line,
+/// once, which names the file with the text.
+#[test]
+fn a_program_without_brackets_gets_one_line_that_names_a_file() {
+    let bench = Bench::new();
+    let Some(tmux) = Tmux::of(&bench) else { return };
+    let run = "printf 'repl> '; while IFS= read -r line; do \
+               printf '%s\\n' \"$line\" >> \"$0/heard\"; printf 'read it\\nrepl> '; done";
+    let program = json!(["/bin/sh", "-c", run, bench.out]).to_string();
+    bench.lua(&format!(
+        r#"wb.engine "repl" {{
+  type = "terminal", input = "repl>", proof = "screen",
+  command = {{ {} }},
+}}
+wb.agent "robbo" {{ about = "A test", engine = "repl", autostart = "always" }}
+"#,
+        program.trim_matches(['[', ']'])
+    ));
+    let server = bench.serve();
+    let texts = ["please look at this:\n!echo ran\nthanks", "one\ttwo"];
+    for (place, text) in texts.iter().enumerate() {
+        let message = send(&bench, "robbo", json!(text));
+        assert_eq!(answer(&bench, &message)["state"], "replied", "{}", tmux.screen());
+        assert_eq!(delivery(&bench, &message), (json!("confirmed"), json!("screen")));
+        let read = heard(&bench);
+        assert_eq!(read.len(), place + 1, "{read:#?}");
+        let line = &read[place];
+        let file = line.split_once("A message for you is in a file. Read ").unwrap().1;
+        let file = file.strip_suffix(" ‹wb:end›").unwrap();
+        assert!(line.starts_with("‹wb:") && !line.contains('\t'), "{line}");
+        assert!(std::fs::read_to_string(file).unwrap().contains(text), "{line}");
+    }
+    end(&bench);
+    server.stop();
+}
+
 /// A hook that is lost keeps no agent from being spoken to that shows what it shows then.
 #[test]
 fn what_stands_on_the_screen_says_that_it_is_ready_where_no_hook_does() {
@@ -202,15 +238,8 @@ fn a_text_that_comes_late_is_not_read_twice() {
     declare(&bench, "robbo", ("autostart = \"always\"", ""));
     let server = bench.serve();
     assert_eq!(ask(&bench, "robbo", json!("first"))["reply"], "again first");
-    let word = |signal: &str| {
-        for pid in marked(&job_of(&bench)) {
-            let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-            if String::from_utf8_lossy(&line).contains("fake_terminal") {
-                shell(&format!("kill -{signal} {pid}"));
-            }
-        }
-    };
-    word("STOP");
+    let hang = bench.out.join("hang");
+    std::fs::write(&hang, "").unwrap();
     let message = send(&bench, "robbo", json!("second"));
     let job = job_of(&bench);
     let pasted = || {
@@ -219,7 +248,7 @@ fn a_text_that_comes_late_is_not_read_twice() {
     };
     until("it is pasted again", || pasted() == 3);
     assert_eq!(delivery(&bench, &message).0, "sent");
-    word("CONT");
+    std::fs::remove_file(&hang).unwrap();
     assert_eq!(answer(&bench, &message)["reply"], "again second");
     assert_eq!((heard(&bench), job_of(&bench)), (vec!["first".to_owned(), "second".into()], job));
     end(&bench);

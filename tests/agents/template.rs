@@ -76,13 +76,86 @@ fn an_agent_outlives_its_template_and_its_next_start_has_the_new_one() {
     assert_eq!(shown["reason"], "not_declared");
     bench.quiet();
     assert_eq!(control(&bench, "robbo", "start").refusal(), (409, "agent_state"));
+    // Somebody had started it, so it starts again by itself.
     write(&bench, "You are the fourth.");
     reload(&bench);
-    control(&bench, "robbo", "start").ok();
     assert_eq!(ask(&bench, "robbo", json!("four"))["reply"], "again four");
     control(&bench, "robbo", "stop").ok();
     wait_state(&bench, "robbo", "stopped");
     server.stop();
+}
+
+/// A reload refuses such a file. A start has nobody to ask: what the file declared goes on.
+#[test]
+fn a_template_that_breaks_while_no_server_runs_keeps_its_agent_and_its_mail() {
+    let good = "---\nname: robbo\npersistent: true\nengine: robbo\n---\nYou are robbo.\n";
+    let broken = [
+        good.replace("engine:", "engin:"),
+        good.replace("engine:", "Engine:"),
+        format!("\n{good}"),
+        good.replacen("---\nYou", "You", 1),
+        String::new(),
+    ];
+    for bad in broken {
+        let bench = Bench::new();
+        declare(&bench, "robbo", "", ECHO);
+        bench.edit(|lua| lua[..lua.find("wb.agent").unwrap()].to_owned());
+        std::fs::create_dir_all(bench.top.join("agents")).unwrap();
+        bench.write("agents/robbo.md", good);
+        let server = bench.serve();
+        control(&bench, "robbo", "start").ok();
+        let in_turn = send(&bench, "robbo", json!("wait"));
+        bench.wait_left("waits");
+        let waiting = send(&bench, "robbo", json!("later"));
+        server.kill();
+        bench.write("agents/robbo.md", &bad);
+        let held = "agents/robbo.md is no template any more";
+        let doctor = bench.cli(&["doctor"]).1;
+        assert!(doctor.contains(held), "{bad}: {doctor}");
+        let server = bench.serve();
+        assert!(server.log().contains(held), "{bad}: {}", server.log());
+        assert!(bench.cli(&["status"]).1.contains(held), "{bad}");
+        std::fs::write(bench.out.join("go"), "").unwrap();
+        assert_eq!(answer(&bench, &in_turn)["reply"], "waited", "{bad}: {}", server.log());
+        assert_eq!(answer(&bench, &waiting)["reply"], "again later", "{bad}");
+        assert_eq!(bench.cli(&["reload"]).0, 1, "{bad}");
+        // The next start has the same texts to go on with.
+        server.kill();
+        let server = bench.serve();
+        assert_eq!(ask(&bench, "robbo", json!("three"))["reply"], "again three", "{bad}");
+        bench.write("agents/robbo.md", good);
+        reload(&bench);
+        assert_eq!(ask(&bench, "robbo", json!("four"))["reply"], "again four", "{bad}");
+        control(&bench, "robbo", "stop").ok();
+        wait_state(&bench, "robbo", "stopped");
+        server.stop();
+    }
+}
+
+/// A persona without a fault declares nothing, and nobody means a file that is gone.
+#[test]
+fn a_template_that_somebody_takes_away_while_no_server_runs_ends_its_agent() {
+    let bench = Bench::new();
+    declare(&bench, "robbo", "", ECHO);
+    bench.edit(|lua| lua[..lua.find("wb.agent").unwrap()].to_owned());
+    std::fs::create_dir_all(bench.top.join("agents")).unwrap();
+    for is_gone in [false, true] {
+        write(&bench, "You are robbo.");
+        let server = bench.serve();
+        if !is_gone {
+            control(&bench, "robbo", "start").ok();
+        }
+        assert_eq!(ask(&bench, "robbo", json!("one"))["reply"], "again one");
+        server.kill();
+        match is_gone {
+            true => std::fs::remove_file(bench.top.join("agents/robbo.md")).unwrap(),
+            false => bench.write("agents/robbo.md", "---\nname: robbo\n---\nBe strict.\n"),
+        }
+        let server = bench.serve();
+        let shown = wait_state(&bench, "robbo", "stopped");
+        assert_eq!(shown["reason"], "not_declared", "{is_gone}");
+        server.stop();
+    }
 }
 
 /// An agent that is about to start when its declaration goes starts once that is back.

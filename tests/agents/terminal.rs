@@ -8,6 +8,7 @@ use std::process::Command;
 use serde_json::{Value, json};
 
 use crate::agents::{answer, ask, control, delivery, is_unproven, send, show, wait_state};
+use crate::support::fake_terminal::CLEARED;
 use crate::support::{Bench, Server, marked, shell, until};
 
 /// The tmux of a site, which ends with the test.
@@ -122,9 +123,10 @@ fn what_is_sent_is_typed_and_the_last_words_come_back() {
     let message = send(&bench, "robbo", json!("hello"));
     assert_eq!(answer(&bench, &message)["reply"], "again hello");
     assert_eq!(delivery(&bench, &message), (json!("confirmed"), json!("turn")));
-    // What could press a key or end the paste does neither; a long text comes whole.
+    // What could press a key or end the paste does neither, and its line is marked; a long text
+    // comes whole.
     let strange = "a\u{1b}[201~\rb ‹wb:01998d4e-6c1a-7f00-8000-000000000001› c;";
-    let plain = "a[201~b <wb:01998d4e-6c1a-7f00-8000-000000000001› c;";
+    let plain = "\\a[201~b <wb:01998d4e-6c1a-7f00-8000-000000000001› c;";
     assert_eq!(ask(&bench, "robbo", json!(strange))["reply"], format!("again {plain}"));
     let long = "long ".repeat(800);
     let reply = ask(&bench, "robbo", json!(long));
@@ -197,6 +199,48 @@ fn nothing_is_typed_over_a_draft_a_dialog_or_somebody_who_reads_back() {
     assert_eq!(heard(&bench), all);
     server.stop();
     assert_eq!(control_of(&bench, "stop"), "stopped");
+}
+
+/// What a person has cleared does not come back, and what was said since is not forgotten.
+#[test]
+fn a_session_that_was_cleared_is_not_resumed() {
+    let bench = Bench::new();
+    let Some(_tmux) = Tmux::of(&bench) else { return };
+    let told = "echo $0 >> $FAKE_TERMINAL/sessions; HOOKS_FILE=$1 exec";
+    let fake = fake(&bench).replace("HOOKS_FILE=$0 exec", told);
+    bench.lua(&format!(
+        r#"wb.engine "robbo" {{
+  type = "terminal", input = "❯",
+{fake}  session = {{ "{{{{session}}}}" }}, resume = {{ "resumes-{{{{session}}}}" }},
+}}
+wb.agent "robbo" {{ about = "A test", engine = "robbo", autostart = "always" }}
+"#
+    ));
+    let server = bench.serve();
+    let session = || show(&bench, "robbo")["session"].clone();
+    let restarted = |count: usize| {
+        wait_state(&bench, "robbo", "idle");
+        control(&bench, "robbo", "restart").ok();
+        until("it runs again", || bench.left("sessions").lines().count() == count);
+        wait_state(&bench, "robbo", "idle");
+        bench.left("sessions").lines().last().unwrap().to_owned()
+    };
+    wait_state(&bench, "robbo", "idle");
+    ask(&bench, "robbo", json!("hello"));
+    let first = bench.left("sessions").trim().to_owned();
+    assert_eq!(session(), first);
+    assert_eq!(restarted(2), format!("resumes-{first}"));
+    // Nothing was said since: there is nothing to go on with.
+    ask(&bench, "robbo", json!("clear"));
+    until("it has cleared its session", || session().is_null());
+    let second = restarted(3);
+    assert!(!second.contains(&first) && !second.contains(CLEARED), "{second}");
+    ask(&bench, "robbo", json!("clear"));
+    until("it has cleared its session", || session().is_null());
+    ask(&bench, "robbo", json!("after"));
+    assert_eq!(session(), CLEARED);
+    assert_eq!(restarted(4), format!("resumes-{CLEARED}"));
+    wait_end(&bench, server);
 }
 
 /// Ends the agent by a further server.
@@ -403,18 +447,22 @@ fn no_secret_stands_on_a_screen_that_people_see() {
     let bench = Bench::new();
     let Some(_tmux) = Tmux::of(&bench) else { return };
     let file = bench.base.join("agents/shows.sh");
-    let shows = r#"printf 'TOKEN %s\nDEPLOY %s\n❯ \n' "$WB_TOKEN" "$DEPLOY_TOKEN"
+    let shows = r#"printf 'TOKEN %s\nDEPLOY %s\n' "$WB_TOKEN" "$DEPLOY_TOKEN"
+printf 'OLD %s\n❯ \n' "$OF_FILE"
 printf '%s\n' "$WB_TOKEN" > "$OUT/t"
 mv "$OUT/t" "$OUT/token"
 exec cat > /dev/null
 "#;
     std::fs::write(&file, shows).unwrap();
+    let key = bench.base.join("key");
+    std::fs::write(&key, "old-of-a-file\n").unwrap();
     let out = &bench.out;
     bench.lua(&format!(
         r#"wb.engine "tom" {{
   type = "terminal", command = {{ "/bin/sh", "{file}" }}, input = "❯",
   hooks = {{ "{{{{hooks_file}}}}" }},
-  env = {{ OUT = "{out}", DEPLOY_TOKEN = "dpl-SECRET-1234" }},
+  env = {{ OUT = "{out}", DEPLOY_TOKEN = "dpl-SECRET-1234",
+          OF_FILE = wb.secret.file "{key}" }},
 }}
 wb.agent "tom" {{ about = "A test", engine = "tom" }}
 "#
@@ -432,6 +480,10 @@ wb.agent "tom" {{ about = "A test", engine = "tom" }}
     assert!(
         page.contains("DEPLOY") && !page.contains("dpl-SECRET") && !page.contains(token.trim())
     );
+    // What a file held before is still a secret.
+    assert!(seen.contains("OLD *************\n"), "{seen}");
+    std::fs::write(&key, "new-of-a-file\n").unwrap();
+    assert!(peek().contains("OLD *************\n"), "{}", peek());
     let job = bench.get("/api/agents/tom").ok()["job_id"].as_str().unwrap().to_owned();
     control(&bench, "tom", "stop").ok();
     wait_state(&bench, "tom", "stopped");

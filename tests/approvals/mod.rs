@@ -4,6 +4,8 @@ mod agents;
 mod deciding;
 mod edits;
 mod expiry;
+#[cfg(feature = "faults")]
+mod lost_legs;
 pub(crate) mod parking;
 mod permissions;
 mod private;

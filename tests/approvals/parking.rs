@@ -109,6 +109,42 @@ fn g35_a_parked_job_goes_on_with_the_answer_also_after_kill_9() {
     }
 }
 
+#[test]
+fn a_decision_does_not_go_on_with_another_document_of_the_same_name() {
+    let bench = Bench::new();
+    parking_kind(&bench, "timeout = \"60s\"", &agent("exit 0"));
+    bench.edit(|lua| {
+        lua.replace("wb.input.line { required = false, default = \"none\" }", "wb.input.source {}")
+    });
+    bench.write_script();
+    let server = bench.serve();
+    crate::places::ready(&bench);
+    let job = bench.job("parks", json!({"word": "guide.md"}));
+    let id = asked(&bench);
+    bench.wait_status(&job, "parked");
+    for moved in [["rm", "-q", "guide.md"], ["mv", "notes.md", "guide.md"]] {
+        bench.git(&moved);
+        bench.git(&["commit", "-q", "-m", "moved"]);
+    }
+    let is_told = |it: &Value| it["path"] == "guide.md" && it["from"] == "notes.md";
+    until("it is seen", || crate::places::events(&bench, "source_renamed").iter().any(is_told));
+    approve(&bench, &id);
+    let leg = legs(&bench)[0]["id"].as_str().unwrap().to_owned();
+    let is_held = || {
+        let held = bench.show(&leg)["waiting"].clone();
+        let why = "guide.md was notes.md, and has taken the name of its document";
+        assert_eq!(held["code"], "kind_changed");
+        assert!(held.to_string().contains(why), "{held}");
+    };
+    is_held();
+    bench.json(&["reload"]);
+    is_held();
+    bench.json(&["reload", "--drop"]);
+    assert_eq!(bench.show(&leg)["status"], "cancelled");
+    assert!(!bench.out.join("resumed").exists());
+    server.stop();
+}
+
 /// The replaced database still has it parked: nothing happened to it since the backup. One that was
 /// answered since is not asked about again.
 #[test]

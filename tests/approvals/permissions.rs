@@ -21,18 +21,27 @@ const CALL: &str = r#"{"command":"rm -rf build","description":"<b>x</b>"}"#;
 
 /// Declares a kind whose engine knows sessions and asks.
 fn kind(bench: &Bench, fields: &str, agent: &str) {
+    bench.raw_engine("asker", &asking(agent));
+    know_sessions(bench);
+    bench.lua(&format!(
+        "wb.kind \"asker\" {{ about = \"Asks\", engine = \"asker\", asks = true, timeout = \"60s\",
+  {fields} prompt = \"Do it.\" }}\n"
+    ));
+}
+
+fn asking(agent: &str) -> String {
     let wb_agent = env!("CARGO_BIN_EXE_wb-agent");
-    bench.raw_engine("asker", &format!("WB_AGENT={wb_agent}\n{ASK}{agent}\n"));
+    format!("WB_AGENT={wb_agent}\n{ASK}{agent}\n")
+}
+
+/// Adds to the engine of a script how its sessions are named, and how it asks.
+fn know_sessions(bench: &Bench) {
     bench.edit(|text| {
         let more = "session = { \"--session-id\", \"{{session}}\" }, \
                     resume = { \"--resume\", \"{{session}}\" },\n  \
                     asks = { \"--mcp-config\", \"{{mcp_config}}\" },\n  env = { OUT";
         text.replace("env = { OUT", more)
     });
-    bench.lua(&format!(
-        "wb.kind \"asker\" {{ about = \"Asks\", engine = \"asker\", asks = true, timeout = \"60s\",
-  {fields} prompt = \"Do it.\" }}\n"
-    ));
 }
 
 fn pending(bench: &Bench) -> Value {
@@ -64,6 +73,7 @@ fn g35_a_call_is_allowed_once_and_with_exactly_the_input_that_was_approved() {
         printf '%s\\n' \"$@\" > \"$OUT/arguments\""
     );
     kind(&bench, "", &agent);
+    bench.edit(|text| text.replace("asker.sh\" }", "asker.sh\", \"Bash({{wb_agent}}:*)\" }"));
     let server = bench.serve();
     let job = bench.job("asker", json!({}));
     let first = pending(&bench);
@@ -97,8 +107,9 @@ fn g35_a_call_is_allowed_once_and_with_exactly_the_input_that_was_approved() {
     );
     let arguments = bench.left("arguments");
     let config: Vec<&str> = arguments.lines().collect();
-    assert_eq!(config[2], "--mcp-config");
-    let config: Value = serde_json::from_str(config[3]).unwrap();
+    assert_eq!(config[0], format!("Bash({}:*)", env!("CARGO_BIN_EXE_wb-agent")));
+    assert_eq!(config[3], "--mcp-config");
+    let config: Value = serde_json::from_str(config[4]).unwrap();
     let server_of_tools = &config["mcpServers"]["wb"];
     assert_eq!(server_of_tools["args"], json!(["mcp", "permission"]));
     assert_eq!(server_of_tools["timeout"], 780_000);
@@ -141,6 +152,40 @@ fn a_call_that_nobody_decides_parks_its_job_and_is_allowed_once_when_it_goes_on(
     assert_eq!(told(&bench, "once_more")["behavior"], "deny");
     let used = show(&bench, asked["id"].as_str().unwrap());
     assert!(used["used_at"].is_string(), "{used}");
+    server.stop();
+}
+
+/// What an engine ends when a sub-agent is refused is the sub-agent's turn: its main agent goes on.
+#[test]
+fn who_goes_on_after_a_call_that_waits_has_no_verdict_before_the_decision() {
+    let bench = Bench::new();
+    let agent = format!(
+        "if [ \"$1\" = --session-id ]; then ask '{CALL}' parked\n\
+         wb-agent complete --reply '\"early\"' 2> \"$OUT/refused.part\"\n\
+         wb-agent fail --reason 'It was refused.' 2>> \"$OUT/refused.part\"\n\
+         mv \"$OUT/refused.part\" \"$OUT/refused\"; exit 0\n\
+         else cat > \"$OUT/prompt\"; ask '{CALL}' again; wb-agent complete --reply '\"done\"'; fi"
+    );
+    bench.inbox("t/asker", "permission_wait = \"1s\"", &asking(&agent));
+    know_sessions(&bench);
+    let server = bench.serve();
+    let sent = bench.post("/api/messages", json!({"to": "topic:t/asker", "payload": {}})).ok();
+    let asked = pending(&bench);
+    let refused = bench.wait_left("refused");
+    assert_eq!(
+        refused.matches("a person has yet to decide on a call: Bash: rm").count(),
+        2,
+        "{refused}"
+    );
+    assert!(refused.contains("end your turn now"), "{refused}");
+    bench.wait_status(sent["job_id"].as_str().unwrap(), "parked");
+    assert_eq!(show(&bench, asked["id"].as_str().unwrap())["state"], "pending");
+    decide(&bench, &asked["id"], "approve", json!({}));
+    assert_eq!(told(&bench, "again")["behavior"], "allow");
+    assert!(bench.left("prompt").contains("or that of an agent you started"));
+    let message = sent["message_id"].as_str().unwrap();
+    let answer = bench.get(&format!("/api/messages/{message}/await?timeout=55")).ok();
+    assert_eq!(answer["reply"], "done", "{answer}");
     server.stop();
 }
 

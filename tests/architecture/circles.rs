@@ -20,7 +20,7 @@ const KNOWN: &[(&str, usize, &str)] = &[
     ("documents/search/find", 5, "a search and its parts share a filter"),
     (
         "cli/args",
-        52,
+        54,
         "clap's arguments name those of each command, and commands are called by them",
     ),
 ];

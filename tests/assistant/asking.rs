@@ -63,6 +63,8 @@ fn a_second_question_goes_on_with_the_session_of_the_program() {
     ask(&bench, json!({"session_id": session, "message": "again"}));
     assert!(bench.left("arguments").contains("--resume"), "{}", bench.left("arguments"));
     assert_eq!(bench.left("prompt"), "again");
+    ask(&bench, json!({"session_id": session, "message": "/help me"}));
+    assert_eq!(bench.left("prompt"), "\u{2060}/help me");
     // Beside the first question nothing of that session counts.
     let root = json!({"session_id": session, "parent_id": "", "message": "again"});
     ask(&bench, root);
@@ -105,6 +107,8 @@ fn the_program_inherits_no_key_and_no_tool() {
     let env = bench.left("env");
     assert!(env.contains(&format!("CLAUDE_CODE_OAUTH_TOKEN={token}")), "{env}");
     assert!(env.contains("CLAUDE_CODE_DISABLE_ATTACHMENTS=1\n"), "it reads no file: {env}");
+    assert!(env.contains("CLAUDE_CODE_HARBOR_KITE=0\n"), "no agent writes to it: {env}");
+    assert!(env.contains("CLAUDE_CODE_DISABLE_AGENT_VIEW=1\n"), "it stays in its job: {env}");
     for foreign in ["aws-secret", "sk-server", "WB_TOKEN", "WB_SOCKET"] {
         assert!(!env.contains(foreign), "{foreign}: {env}");
     }

@@ -3,8 +3,9 @@
 use serde_json::{Value, json};
 
 use super::gateway::{sign_in, subscribed};
-use super::tools::vault;
-use super::{ask, assistant, history, keyed, person};
+use super::tools::{of_type, vault};
+use super::web::{calls, reject_asked};
+use super::{Live, ask, assistant, history, keyed, person, token};
 use crate::support::{Answer, Bench, Call, until};
 
 /// The beginning of an image of 640 × 480 pixels.
@@ -92,6 +93,38 @@ fn files_go_with_a_question_once_and_by_their_person() {
     let server = bench.serve();
     until("old uploads are gone", || !at(2).exists() && !at(3).exists());
     assert!(at(0).exists() && at(1).exists());
+    server.stop();
+}
+
+/// The words in an image are those of whoever made it, and no call reads them.
+#[test]
+fn the_memory_asks_as_long_as_an_image_is_before_the_model() {
+    let bench = Bench::new();
+    let _model = keyed(&bench, "");
+    let server = bench.serve();
+    let token = token(&bench, "ada");
+    let note = json!([["write_file", {"path": "agent/memory.md", "content": "obey"}]]);
+    let with = |file: &Value| {
+        let mut question = calls("Note it", &note);
+        question["attachments"] = json!([file["path"]]);
+        question
+    };
+    let image = upload(&bench, "a.png", PNG);
+    let mut live = Live::ask(server.address(), &token, &with(&image));
+    reject_asked(&bench, &mut live);
+    // Later questions of the conversation have it before them, too.
+    let mut shown = json!({"message": "Look"});
+    shown["attachments"] = json!([upload(&bench, "b.png", PNG)["path"]]);
+    let session = ask(&bench, shown)[0]["session_id"].clone();
+    let mut later = calls("Note it", &note);
+    later["session_id"] = session;
+    let mut live = Live::ask(server.address(), &token, &later);
+    reject_asked(&bench, &mut live);
+    assert!(!vault(&bench).join("agent/memory.md").exists());
+    // Of a text there is only its name, until it is read.
+    let text = upload(&bench, "a.txt", b"obey");
+    assert!(of_type(&ask(&bench, with(&text)), "confirm_required").is_empty());
+    assert!(vault(&bench).join("agent/memory.md").exists());
     server.stop();
 }
 

@@ -465,3 +465,21 @@ fn g43_what_was_published_when_the_server_died_is_not_published_again() {
     until("her sign-in is gone", || !folder.join("linkedin.json").exists());
     server.stop();
 }
+
+#[test]
+fn g28_the_secret_of_the_app_is_in_no_log() {
+    let bench = Bench::new();
+    let _app = with_app(&bench);
+    let print = format!("cat '{0}/secret'; cat '{0}/secret' >&2; exit 3", bench.base);
+    bench.word_kind("prints", "timeout = \"30s\"", &print);
+    let server = bench.serve();
+    let job = bench.job("prints", json!({}));
+    let shown = bench.ended(&job).to_string();
+    let folder = bench.data.join("jobs").join(&job);
+    for file in ["stdout.log", "stderr.log"] {
+        let text = std::fs::read_to_string(folder.join(file)).unwrap();
+        assert!(text.contains("****") && !text.contains(SECRET), "{file}: {text}");
+    }
+    assert!(shown.contains("****") && !shown.contains(SECRET), "{shown}");
+    server.stop();
+}

@@ -1,6 +1,8 @@
 //! Rules of order in the life of an answer: each test holds a step, or ends the server in it.
 
 use camino::{Utf8Path, Utf8PathBuf};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use serde_json::json;
 
 use super::tools::{of_type, vault};
@@ -66,6 +68,29 @@ fn g43_a_program_that_is_stopped_makes_no_more_calls() {
     let told = bench.left("told");
     assert!(told.contains("has ended"), "{told}");
     assert!(!vault(&bench).join("late.md").exists());
+    server.stop();
+}
+
+/// A decision that comes after the stop, before the program is gone, would change nothing.
+#[test]
+fn g43_a_stop_withdraws_what_waits_for_a_person() {
+    let bench = Bench::new();
+    bench.limits("jobs = 4, grace = \"10s\"");
+    assistant(&bench, "");
+    let server = bench.serve();
+    ask(&bench, json!({"message": "call write_file {\"path\":\"a.md\",\"content\":\"old\"}"}));
+    let token = token(&bench, "ada");
+    let write = "call write_file {\"path\":\"a.md\",\"content\":\"new\"}";
+    let mut live = Live::ask(server.address(), &token, &json!({"message": write}));
+    let asked = live.until(|it| it["type"] == "confirm_required").unwrap();
+    let pid = Pid::from_raw(bench.wait_left("pid").parse().unwrap());
+    kill(pid, Signal::SIGSTOP).unwrap();
+    bench.post("/api/agent/stop", json!({"run_id": of(&live, "run_id")})).ok();
+    let approve = format!("/api/approvals/{}/approve", asked["approval_id"].as_str().unwrap());
+    let refused = bench.post(&approve, json!({"version": 1}));
+    assert_eq!(refused.refusal(), (409, "run_ended"));
+    assert_eq!(live.until(|it| it["type"] == "done").unwrap()["reason"], "stopped");
+    assert_eq!(std::fs::read_to_string(vault(&bench).join("a.md")).unwrap(), "old");
     server.stop();
 }
 

@@ -136,6 +136,38 @@ fn g43_what_a_person_allowed_is_made_once_and_as_it_was_shown() {
     server.stop();
 }
 
+#[test]
+fn an_allowed_topic_is_opened_on_the_document_that_was_meant() {
+    for is_gone in [false, true] {
+        let bench = Bench::new();
+        assistant(&bench, "tools = { open_topic = \"ask\" },");
+        let server = bench.serve();
+        crate::places::ready(&bench);
+        let call = "call open_topic {\"source_path\":\"guide.md\",\"body\":\"Mine\"}";
+        let (mut live, asked, _) = waiting(&bench, &server, call);
+        match is_gone {
+            true => bench.git(&["rm", "-q", "guide.md"]),
+            false => bench.git(&["mv", "guide.md", "old.md"]),
+        };
+        bench.git(&["commit", "-q", "-m", "first"]);
+        bench.git(&["mv", "notes.md", "guide.md"]);
+        bench.git(&["commit", "-q", "-m", "second"]);
+        let is_told = |it: &Value| it["from"] == "notes.md";
+        let told_of = || crate::places::events(&bench, "source_renamed").iter().any(is_told);
+        until("it is seen", told_of);
+        decide(&bench, &asked, "approve", json!({})).ok();
+        live.until(|it| it["type"] == "done").unwrap();
+        let topics = bench.get("/api/topics").ok()["items"].clone();
+        let paths: Vec<&Value> =
+            topics.as_array().unwrap().iter().map(|it| &it["source_path"]).collect();
+        assert_eq!(paths, if is_gone { vec![] } else { vec!["old.md"] });
+        let (text, is_error) = told(&bench);
+        assert_eq!(is_error, is_gone, "{text}");
+        assert!(!is_gone || text.contains("has taken the name of its document"), "{text}");
+        server.stop();
+    }
+}
+
 /// A call may come before the line of the program that announces it; equal ones are two.
 #[test]
 fn calls_wait_until_they_are_announced() {

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::tools::{of_type, vault};
 use super::{Live, ask, keyed, token};
-use crate::support::Bench;
+use crate::support::{Bench, Call};
 
 /// A web of two hosts on one server, which ends with the test.
 struct Web {
@@ -61,7 +61,7 @@ impl Web {
 }
 
 /// A question with one call after the other; no address in it is one that the person wrote.
-fn calls(words: &str, calls: &Value) -> Value {
+pub(super) fn calls(words: &str, calls: &Value) -> Value {
     let steps: Vec<Value> = calls
         .as_array()
         .unwrap()
@@ -127,7 +127,7 @@ fn another_address_is_asked_about() {
     let call = json!([["web_fetch", {"url": "http://page.test/a?stolen=words"}]]);
     let decide = |question: Value, verb: &str| {
         let mut live = Live::ask(server.address(), &token, &question);
-        let asked = live.until(|it| it["type"] == "confirm_required").unwrap();
+        let asked = live.until(|it| it["type"] == "confirm_required").expect("it asks");
         assert_eq!(asked["preview"], "http://page.test/a?stolen=words\n");
         assert!(web.asked().is_empty(), "nothing is sent before the answer");
         let id = asked["approval_id"].as_str().unwrap();
@@ -142,6 +142,16 @@ fn another_address_is_asked_about() {
     let mut dry = calls("Read it", &call);
     dry["dry_run"] = json!(true);
     assert!(decide(dry, "reject").is_empty());
+    // What another program wrote, the person did not ask for.
+    let mut piped = calls("Read http://page.test/a?stolen=words", &call);
+    piped["piped"] = json!(true);
+    assert!(decide(piped.clone(), "reject").is_empty());
+    // Whoever edits that question has not typed the rest of it.
+    let sessions = bench.get("/api/agent/sessions").ok();
+    let session = sessions["items"][0]["session_id"].as_str().unwrap();
+    let message = format!("Please: {}", piped["message"].as_str().unwrap());
+    let edited = json!({"session_id": session, "parent_id": "", "message": message});
+    assert!(decide(edited, "reject").is_empty());
     // What a file says, the person did not write: not in an action, and not when it is asked again.
     let folder = vault(&bench).join("agent/actions");
     std::fs::create_dir_all(&folder).unwrap();
@@ -172,11 +182,96 @@ fn what_a_page_made_it_remember_is_asked_about() {
         let both = json!([["web_fetch", {"url": url}], note("obey")]);
         let question = calls(&format!("Read {url}"), &both);
         let mut live = Live::ask(server.address(), &token, &question);
-        let asked = live.until(|it| it["type"] == "confirm_required").unwrap();
+        let asked = live.until(|it| it["type"] == "confirm_required").expect("it asks");
         assert_eq!(asked["tool"], "write_file", "{url}");
         let id = asked["approval_id"].as_str().unwrap();
         bench.post(&format!("/api/approvals/{id}/reject"), json!({"version": 1})).ok();
         live.until(|it| it["type"] == "done").unwrap();
     }
+    server.stop();
+}
+
+pub(super) fn reject_asked(bench: &Bench, live: &mut Live) {
+    let asked = live.until(|it| it["type"] == "confirm_required").expect("it asks");
+    assert_eq!(asked["tool"], "write_file");
+    let id = asked["approval_id"].as_str().unwrap();
+    bench.post(&format!("/api/approvals/{id}/reject"), json!({"version": 1})).ok();
+    live.until(|it| it["type"] == "done").unwrap();
+}
+
+/// What an earlier answer has read is still before the model.
+#[test]
+fn what_was_read_earlier_in_a_conversation_counts_until_it_ends() {
+    let bench = Bench::new();
+    let _model = keyed(&bench, "");
+    let server = bench.serve();
+    let note = json!([["write_file", {"path": "agent/memory.md", "content": "obey"}]]);
+    let items = ask(&bench, calls("Read it", &json!([["read_source", {"path": "guide.md"}]])));
+    let session = items[0]["session_id"].clone();
+    let more = |mut question: Value| {
+        question["session_id"] = session.clone();
+        question
+    };
+    assert!(ask(&bench, more(json!({"message": "Thanks"}))).len() > 1);
+    let token = token(&bench, "ada");
+    let mut live = Live::ask(server.address(), &token, &more(calls("Note it", &note)));
+    reject_asked(&bench, &mut live);
+    assert!(!vault(&bench).join("agent/memory.md").exists());
+    // So does text of another program.
+    let mut piped = calls("Note it", &note);
+    piped["piped"] = json!(true);
+    let mut live = Live::ask(server.address(), &token, &piped);
+    reject_asked(&bench, &mut live);
+    // A question asked beside the one that led to it begins without what was read.
+    let mut beside = more(calls("Note it", &note));
+    beside["parent_id"] = json!("");
+    assert!(of_type(&ask(&bench, beside), "confirm_required").is_empty());
+    assert!(vault(&bench).join("agent/memory.md").exists());
+    server.stop();
+}
+
+/// What an answer wrote from what others wrote is read by later conversations, wherever it lies.
+#[test]
+fn a_file_written_from_text_of_others_counts_in_every_later_conversation() {
+    let bench = Bench::new();
+    let _model = keyed(&bench, "");
+    let server = bench.serve();
+    let (token, vault) = (token(&bench, "ada"), vault(&bench));
+    let note = json!(["write_file", {"path": "agent/memory.md", "content": "obey"}]);
+    let read = |path: &str| json!(["read_file", {"path": path}]);
+    let write = json!(["write_file", {"path": "notes.md", "content": "They say: obey.\n"}]);
+    let both = json!([["read_source", {"path": "guide.md"}], write]);
+    let items = ask(&bench, calls("Note it", &both));
+    assert!(of_type(&items, "confirm_required").is_empty());
+    let asks = |first: &Value| {
+        let mut live = Live::ask(server.address(), &token, &calls("Go on", &json!([first, note])));
+        reject_asked(&bench, &mut live);
+    };
+    asks(&read("notes.md"));
+    asks(&json!(["search_files", {"pattern": "they SAY"}]));
+    // Moved by a conversation that has read nothing, copied and written on by a person.
+    let moved = json!([["move_file", {"from": "notes.md", "to": "kept.md"}]]);
+    assert!(of_type(&ask(&bench, calls("Move it", &moved)), "confirm_required").is_empty());
+    std::fs::copy(vault.join("kept.md"), vault.join("copy.md")).unwrap();
+    std::fs::write(vault.join("kept.md"), "They say: obey. And I say so.\n").unwrap();
+    // The conversation that wrote it is gone.
+    let session = items[0]["session_id"].as_str().unwrap();
+    let delete = Call::new("DELETE", &format!("/api/agent/sessions/{session}"));
+    bench.send(&delete.token(&token)).ok();
+    asks(&read("kept.md"));
+    asks(&read("copy.md"));
+    // Nor does it become the memory as it is, unread.
+    let moved = json!([["move_file", {"from": "copy.md", "to": "agent/memory.md"}]]);
+    let mut live = Live::ask(server.address(), &token, &calls("Move it", &moved));
+    let asked = live.until(|it| it["type"] == "confirm_required").expect("it asks");
+    let id = asked["approval_id"].as_str().unwrap();
+    bench.post(&format!("/api/approvals/{id}/reject"), json!({"version": 1})).ok();
+    live.until(|it| it["type"] == "done").unwrap();
+    assert!(!vault.join("agent/memory.md").exists());
+    // What the person wrote is theirs.
+    std::fs::write(vault.join("own.md"), "I say so.\n").unwrap();
+    let items = ask(&bench, calls("Go on", &json!([read("own.md"), note])));
+    assert!(of_type(&items, "confirm_required").is_empty());
+    assert!(vault.join("agent/memory.md").exists());
     server.stop();
 }

@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import fs from "node:fs";
 import path from "node:path";
 import { test } from "node:test";
-import { findings, isLive, isWithin, PHONE, picture, serve, until, visitor } from "./harness.mjs";
+import { findings, isLive, isWithin, PHONE, picture, serve, until, vault, visitor } from "./harness.mjs";
 
 /** What stands in for Claude Code: it says what its prompt ends with. */
 const CLAUDE = String.raw`
@@ -34,12 +34,6 @@ wb.assistant { runtimes = { claude_code = "claude-chat" }, claude_code_persons =
 `;
 }
 
-/** Returns the one vault of the site. */
-function vault(site) {
-  const folder = path.join(site.data, "vaults");
-  return path.join(folder, fs.readdirSync(folder)[0]);
-}
-
 for (const [name, options] of [["desktop", {}], ["phone", { viewport: PHONE, touch: true, theme: "dark" }]]) {
   test(`prompt, memory and actions are edited on the page: ${name}`, async (t) => {
     const site = await serve(t, {}, assistant);
@@ -59,15 +53,18 @@ for (const [name, options] of [["desktop", {}], ["phone", { viewport: PHONE, tou
     const file = () => path.join(vault(site), "agents.md");
     await until("it is saved", () => fs.existsSync(file()));
     assert.equal(fs.readFileSync(file(), "utf8"), "Answer in rhymes.\nAlways.");
+
+    // Meanwhile another device changes it: what was typed stays, and both texts are shown. That is so
+    // also if the page has been made anew since, because something else was saved.
+    await page.getByRole("button", { name: "Save Your instructions", disabled: false }).waitFor();
+    await prompt.fill("Mine.");
+    fs.writeFileSync(file(), "Theirs.");
     await page.getByLabel("Its memory (agent/memory.md in your vault)").fill("The dog is called Bo.");
     await page.getByRole("button", { name: "Save Its memory" }).click();
     await until("it is saved", () => fs.existsSync(path.join(vault(site), "agent/memory.md")));
-
-    // Meanwhile another device changes it: what was typed stays, and both texts are shown.
-    await until("the page has what was saved", async () => (await prompt.inputValue()).endsWith("Always."));
-    await prompt.fill("Mine.");
-    fs.writeFileSync(file(), "Theirs.");
-    await page.getByRole("button", { name: "Save Your instructions" }).click();
+    await page.getByRole("button", { name: "Save Its memory", disabled: false }).waitFor();
+    // By the keyboard: on a phone it is scrolled to where the button before was just pressed.
+    await page.getByRole("button", { name: "Save Your instructions" }).press("Enter");
     const form = page.locator("#prompt-form");
     await form.getByRole("alert").getByText("agents.md has changed since you saw it").waitFor();
     assert.equal(await prompt.inputValue(), "Mine.");
@@ -76,7 +73,7 @@ for (const [name, options] of [["desktop", {}], ["phone", { viewport: PHONE, tou
     assert.ok(await isWithin(page));
     assert.deepEqual(await findings(page), []);
     await picture(page, `assistant-settings-conflict-${name}`);
-    await page.getByRole("button", { name: "Save Your instructions" }).click();
+    await page.getByRole("button", { name: "Save Your instructions" }).press("Enter");
     await until("it is saved", () => fs.readFileSync(file(), "utf8") === "Mine.");
     await form.getByRole("alert").waitFor({ state: "detached" });
 
@@ -85,6 +82,8 @@ for (const [name, options] of [["desktop", {}], ["phone", { viewport: PHONE, tou
     await page.getByLabel("Name, as on its button").fill("Weekly digest");
     await page.getByLabel(/^Prompt/).fill("List what happened since {{yesterdy}}.");
     await page.getByLabel("What it is for (optional)").fill("The week");
+    await page.reload();
+    await until("it is there again", async () => (await page.getByLabel("What it is for (optional)").inputValue()) === "The week");
     await page.getByRole("button", { name: "Save" }).click();
     await page.getByRole("alert").getByText("{{yesterdy}}").waitFor();
     assert.equal(await page.getByLabel("Name, as on its button").inputValue(), "Weekly digest");

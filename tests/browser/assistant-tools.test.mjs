@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import fs from "node:fs";
 import path from "node:path";
 import { test } from "node:test";
-import { findings, isWithin, PHONE, picture, serve, visitor } from "./harness.mjs";
+import { findings, isWithin, PHONE, picture, serve, vault, visitor } from "./harness.mjs";
 
 const WB_AGENT = path.resolve("target/debug/wb-agent");
 
@@ -90,7 +90,8 @@ for (const [name, options] of [["desktop", {}], ["phone", { viewport: PHONE, tou
     await page.locator(".chat-answer:not(.chat-live)", { hasText: "I am done." }).waitFor();
     assert.equal(await page.locator(".chat-ask").count(), 0);
     await picture(page, `assistant-done-${name}`);
-    await page.getByRole("button", { name: /^Undo/ }).click();
+    // By the keyboard: it stands where another button was a moment ago.
+    await page.getByRole("button", { name: /^Undo/ }).press("Enter");
     await page.locator(".chat-call-state", { hasText: "undone" }).waitFor();
     assert.deepEqual(await findings(page), []);
     assert.ok(await isWithin(page));
@@ -129,3 +130,25 @@ for (const [name, options] of [["desktop", {}], ["phone", { viewport: PHONE, tou
     await page.locator(".chat-said", { hasText: "Additional context" }).waitFor();
   });
 }
+
+test("who allows one call does not allow the next one, which takes its place, before they can see it", async (t) => {
+  const site = await serve(t, {}, assistant);
+  const ada = await visitor(t, site, { viewport: { width: 1280, height: 420 } });
+  const page = await ada.openLive("/assistant");
+  const made = ["one.md", "two.md"].map((it) => call("write_file", { path: it, content: "x\n" }));
+  await ask(page, made.join("\n"));
+  await page.locator(".chat-answer:not(.chat-live)", { hasText: "I am done." }).waitFor();
+  await page.getByRole("link", { name: "New", exact: true }).click();
+  await ask(page, ["one.md", "two.md"].map((it) => call("delete_file", { path: it })).join("\n"));
+  const allow = page.locator(".chat-ask", { hasText: "one.md" }).getByRole("button", { name: "Allow once" });
+  const { x, y, width, height } = await allow.boundingBox();
+  await allow.click();
+  const next = page.locator(".chat-ask", { hasText: "two.md" });
+  await next.waitFor();
+  await page.mouse.click(x + width / 2 + 10, y + height / 2 + 8);
+  await next.getByText("Another button was here a moment ago.").waitFor();
+  await picture(page, "assistant-unseen");
+  assert.ok(fs.existsSync(path.join(vault(site), "two.md")));
+  await next.getByRole("button", { name: "Allow once" }).press("Enter");
+  await page.locator(".chat-call", { hasText: "two.md was deleted" }).waitFor();
+});

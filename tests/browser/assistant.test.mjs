@@ -53,6 +53,155 @@ async function ask(page, words) {
   await page.keyboard.press("Enter");
 }
 
+test("who writes on while a conversation begins, and leaves it at once, asks once", async (t) => {
+  const site = await serve(t, {}, assistant);
+  const ada = await visitor(t, site, { worker: false });
+  const page = await ada.openLive("/assistant");
+  const field = page.getByLabel("Message", { exact: true });
+  let go;
+  await page.route(`${site.origin}/assistant`, async (route) => {
+    if (route.request().method() === "POST") await new Promise((resolve) => { go = resolve; });
+    await route.continue();
+  });
+  const held = () => until("it is on its way", () => go);
+  await ask(page, "half");
+  await held();
+  await page.keyboard.type("and ");
+  // The answer is to be seen before the next question.
+  await page.keyboard.press("Enter");
+  await page.keyboard.type("the birds");
+  assert.equal(await field.inputValue(), "and the birds");
+  go();
+  await page.waitForURL(/\/assistant\/.+/);
+  await page.locator(".chat-live").waitFor();
+  await page.keyboard.type(" again");
+  assert.equal(await field.inputValue(), "and the birds again");
+  goOn(site);
+  await page.getByRole("button", { name: "Send" }).waitFor();
+  assert.equal(await field.inputValue(), "and the birds again");
+  await field.fill("");
+
+  // Left while it is on its way.
+  await page.goto("/assistant");
+  await isLive(page);
+  go = null;
+  await ask(page, "leaving");
+  await held();
+  const body = await page.evaluate(() => Object.entries(sessionStorage).find(([it]) => it.includes("sent-"))[1]);
+  await page.request.post("/assistant", {
+    data: body, maxRedirects: 0,
+    headers: { "content-type": "application/x-www-form-urlencoded", origin: site.origin },
+  });
+  await page.goto("/assistant");
+  await isLive(page);
+  await until("the question is back", async () => await field.inputValue() === "leaving");
+  go = null;
+  await page.keyboard.press("Escape");
+  await field.press("Enter");
+  await held();
+  go();
+  await page.waitForURL(/\/assistant\/.+/);
+  assert.equal(await page.locator(".chat-list li", { hasText: "leaving" }).count(), 1);
+});
+
+test("the second press of a double click on Send does not stop the answer", async (t) => {
+  const site = await serve(t, {}, assistant);
+  const ada = await visitor(t, site, { worker: false });
+  const page = await ada.openLive("/assistant");
+  const send = page.getByRole("button", { name: "Send" });
+  await ask(page, "hello");
+  await page.locator(".chat-answer:not(.chat-live)", { hasText: "Answer to: hello" }).waitFor();
+  await send.waitFor();
+  await page.getByLabel("Message", { exact: true }).fill("half");
+  await send.click();
+  const stop = page.getByRole("button", { name: "Stop" });
+  await stop.waitFor();
+  const box = await stop.boundingBox();
+  await page.mouse.move(box.x + box.width / 2, box.y + box.height / 2);
+  await page.mouse.down({ clickCount: 2 });
+  await page.mouse.up({ clickCount: 2 });
+  await page.locator(".chat-live .chat-block", { hasText: "The second" }).waitFor();
+  goOn(site);
+  await page.locator(".chat-block", { hasText: "The second part." }).waitFor();
+  await send.waitFor();
+  // One press does.
+  fs.unlinkSync(path.join(site.out, "go"));
+  await ask(page, "half");
+  await stop.click();
+  await page.getByText("Stopped").first().waitFor();
+});
+
+test("a press on Stop that comes as the answer ends does not send what is half typed", async (t) => {
+  const site = await serve(t, {}, assistant);
+  const page = await (await visitor(t, site)).openLive("/assistant");
+  await ask(page, "half");
+  const stop = page.getByRole("button", { name: "Stop" });
+  await page.locator(".chat-live .chat-block", { hasText: "The second" }).waitFor();
+  const field = page.getByLabel("Message", { exact: true });
+  await field.fill("half a qu");
+  const { x, y, width, height } = await stop.boundingBox();
+  goOn(site);
+  await page.getByRole("button", { name: "Send" }).waitFor();
+  await page.mouse.click(x + width / 2, y + height / 2);
+  await page.getByText("Another button was here a moment ago.").waitFor();
+  assert.equal(await field.inputValue(), "half a qu");
+  assert.equal(await page.locator(".chat-question").count(), 1);
+});
+
+test("who stops an answer by a key goes on in the message", async (t) => {
+  const site = await serve(t, {}, assistant);
+  const page = await (await visitor(t, site)).openLive("/assistant");
+  await ask(page, "half");
+  const stop = page.getByRole("button", { name: "Stop" });
+  await stop.focus();
+  await page.keyboard.press("Enter");
+  await page.getByText("Stopped").first().waitFor();
+  await stop.waitFor({ state: "detached" });
+  await until("the field has the focus", () => page.evaluate(() => document.activeElement.id === "chat-message"));
+});
+
+test("Enter struck again on what was Stop does not send what is half typed", async (t) => {
+  const site = await serve(t, {}, assistant);
+  const page = await (await visitor(t, site)).openLive("/assistant");
+  await ask(page, "half");
+  const stop = page.getByRole("button", { name: "Stop" });
+  await page.locator(".chat-live .chat-block", { hasText: "The second" }).waitFor();
+  const field = page.getByLabel("Message", { exact: true });
+  await field.fill("half a qu");
+  // By a key, as a person leaves it.
+  await field.press("Tab");
+  await stop.focus();
+  await page.keyboard.press("Enter");
+  await until("the field has the focus", () => page.evaluate(() => document.activeElement.id === "chat-message"));
+  await page.keyboard.press("Enter");
+  assert.equal(await field.inputValue(), "half a qu");
+  // Who types on means it.
+  await page.keyboard.press("End");
+  await page.keyboard.type("estion");
+  await page.keyboard.press("Enter");
+  const questions = page.locator(".chat-question");
+  await questions.nth(1).waitFor();
+  assert.match(await questions.nth(1).innerText(), /half a question/);
+  assert.equal(await questions.count(), 2);
+});
+
+test("a second question of a conversation is refused with what to do on the page", async (t) => {
+  const site = await serve(t, {}, assistant);
+  const page = await (await visitor(t, site)).openLive("/assistant");
+  await ask(page, "hello");
+  await page.locator(".chat-answer:not(.chat-live)", { hasText: "Answer to: hello" }).waitFor();
+  // What has no scripts does not hear of the question that comes in between.
+  const other = await (await visitor(t, site, { script: false })).open(page.url());
+  await ask(page, "half");
+  await page.getByRole("button", { name: "Stop" }).waitFor();
+  await other.getByLabel("Message", { exact: true }).fill("another one");
+  await other.getByRole("button", { name: "Send" }).click();
+  const why = await other.locator(".form-refusal").textContent();
+  assert.match(why, /wait for that, or press Stop\. Then send again\.$/);
+  assert.equal(await other.getByLabel("Message", { exact: true }).inputValue(), "another one");
+  await other.getByRole("button", { name: "Stop" }).waitFor();
+});
+
 test("an answer comes block by block, and a reload goes on with it", async (t) => {
   const site = await serve(t, {}, assistant);
   const ada = await visitor(t, site);
@@ -245,6 +394,14 @@ test("what was typed stays with its conversation, Esc stops, and the arrow up ed
   const edit = page.locator(".chat-edit[open] textarea");
   assert.equal(await edit.inputValue(), "half");
   assert.ok(await edit.evaluate((it) => it === document.activeElement));
+  // What is changed in it stays, also while another device asks here.
+  await edit.fill("half of it");
+  await page.reload();
+  await until("the words are back", async () => (await edit.inputValue()) === "half of it");
+  const phone = await ada.openLive(page.url());
+  await ask(phone, "from the phone");
+  await phone.getByText("Answer to: ").waitFor();
+  await until("the words are back", async () => (await edit.inputValue()) === "half of it");
 });
 
 test("a question that is refused says why, and stays", async (t) => {
@@ -257,4 +414,30 @@ test("a question that is refused says why, and stays", async (t) => {
   await field.press("Enter");
   await page.locator(".form-refusal", { hasText: "65536" }).waitFor();
   assert.equal(await field.inputValue(), words);
+});
+
+test("what is typed while a question is on its way is for the next one, and of its conversation", async (t) => {
+  const site = await serve(t, {}, assistant);
+  const page = await (await visitor(t, site, { worker: false })).openLive("/assistant");
+  const field = page.getByLabel("Message", { exact: true });
+  let go = () => {};
+  await page.route("**/assistant", async (route) => {
+    if (route.request().method() === "POST") await new Promise((resolve) => { go = resolve; });
+    await route.continue();
+  });
+  const asked = page.waitForRequest((it) => it.method() === "POST" && it.url().endsWith("/assistant"));
+  await ask(page, "half");
+  await asked;
+  await page.keyboard.type("for later");
+  assert.equal(await field.inputValue(), "for later");
+  go();
+  await page.getByText("The second").waitFor();
+  assert.equal(await field.inputValue(), "for later");
+  await page.reload();
+  await until("the words are back", async () => (await field.inputValue()) === "for later");
+  await page.getByRole("link", { name: "New", exact: true }).click();
+  await page.waitForURL(/\/assistant$/);
+  await isLive(page);
+  assert.equal(await field.inputValue(), "");
+  goOn(site);
 });

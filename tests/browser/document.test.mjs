@@ -198,6 +198,79 @@ test("what is typed in the composer goes along when the document is renamed", as
   await page.close();
 });
 
+test("a form whose document is renamed leads on by itself, with what is typed, on a phone", async (t) => {
+  const site = await serve(t, {});
+  const ada = await visitor(t, site, { viewport: PHONE, touch: true, allow: [/status of 404/] });
+  const page = await read(ada, "guide.md", true);
+  const form = page.locator(".composer");
+  await select(page, "second line");
+  await page.getByRole("button", { name: "Suggest a change" }).first().tap();
+  await form.getByLabel("New text").fill("The second thought.");
+  site.git("mv", "guide.md", "manual.md");
+  site.commit("a better name");
+  await page.locator("#gone").waitFor({ state: "visible" });
+  await form.getByRole("button", { name: "Suggest this change" }).tap();
+  await form.getByText(/renamed to manual\.md.* is kept/).waitFor();
+  await form.getByRole("link", { name: "Open it under its new name" }).tap();
+  await page.waitForURL(/\/d\/manual\.md$/);
+  await page.waitForSelector(".reader[data-ready]");
+  await form.waitFor({ state: "visible" });
+  assert.equal(await form.getByLabel("New text").inputValue(), "The second thought.");
+  await form.getByRole("button", { name: "Suggest this change" }).tap();
+  await form.waitFor({ state: "hidden" });
+  const { items } = await site.get("/api/topics?source_path=manual.md");
+  assert.equal(items.length, 1);
+});
+
+test("who comes to a renamed document by its address finds what was typed under its earlier names", async (t) => {
+  const site = await serve(t, {});
+  const ada = await visitor(t, site);
+  const page = await read(ada, "guide.md", true);
+  const area = page.locator(".composer textarea[name=body]");
+  await select(page, "second line");
+  await page.keyboard.press("c");
+  await area.fill("Half a thought");
+  await page.keyboard.press("Escape");
+  for (const [from, to] of [["guide.md", "manual.md"], ["manual.md", "handbook.md"]]) {
+    site.git("mv", from, to);
+    site.commit(`now ${to}`);
+    await page.locator("#gone", { hasText: `renamed to ${to}` }).waitFor({ state: "visible" });
+  }
+  // Another document under the name between takes nothing along of what is typed on its own page.
+  site.write("manual.md", "# Another one\n");
+  site.commit("another manual");
+  await page.goto("/d/handbook.md");
+  await page.waitForSelector(".reader[data-ready]");
+  assert.match(await page.locator(".reader").getAttribute("data-earlier"), /^\[\["manual\.md",\d+\],"guide\.md"\]$/);
+  assert.ok(await page.locator(".composer").isHidden(), "it was closed");
+  await select(page, "second line");
+  await page.keyboard.press("c");
+  await area.waitFor({ state: "visible" });
+  assert.equal(await area.inputValue(), "Half a thought");
+});
+
+test("a form that said that its document is gone no longer does once it is there again", async (t) => {
+  const site = await serve(t, {});
+  const ada = await visitor(t, site, { allow: [/status of 404/] });
+  const page = await read(ada, "guide.md", true);
+  const form = page.locator(".composer");
+  await select(page, "second line");
+  await page.keyboard.press("c");
+  await form.locator("textarea[name=body]").fill("Half a thought");
+  site.git("rm", "-q", "guide.md");
+  site.commit("no more guide");
+  await page.locator("#gone").waitFor({ state: "visible" });
+  await form.getByRole("button", { name: "Open Topic" }).click();
+  const why = form.getByText("it was deleted");
+  await why.waitFor();
+  assert.equal(await form.getByRole("link").count(), 0);
+  site.git("-c", "commit.gpgsign=false", "revert", "--no-edit", "HEAD");
+  await page.locator("#gone").waitFor({ state: "hidden" });
+  await why.waitFor({ state: "detached" });
+  await form.getByRole("button", { name: "Open Topic" }).click();
+  await page.waitForSelector(".note-title");
+});
+
 test("a page whose document is renamed or deleted says so", async (t) => {
   const site = await serve(t, {});
   const ada = await visitor(t, site);
@@ -229,6 +302,57 @@ test("signing out takes the other tabs along", async (t) => {
   assert.ok(!(await other.locator("body").textContent()).includes("Keep this"));
   await page.close();
   await other.close();
+});
+
+test("nothing is done in the name of somebody else who has signed in since", async (t) => {
+  const site = await serve(t, { files: { "guide.md": "# Guide\n\nKeep this.\n" } });
+  await site.post("/api/persons", { name: "eva", role: "member" });
+  const topic = await site.topic("guide.md", "Keep this", "Why?");
+  const ada = await visitor(t, site, { worker: false, allow: [/status of 403/, /ERR_FAILED/] });
+  const page = await ada.openLive(`/topics/${topic}`);
+  const name = page.locator(".menu-person summary");
+  await name.getByText("ada").waitFor();
+  const reply = page.getByLabel("Your message");
+  await reply.fill("From ada");
+  // Eva signs in, and no page of hers has said so yet: what is sent names its person.
+  const signIn = await ada.context.newPage();
+  await signIn.route("**/assets/**", (route) => route.abort());
+  await signIn.goto(await site.loginLink("eva"));
+  await signIn.locator("main button[type=submit]").click();
+  await signIn.waitForURL(`${site.origin}/`);
+  await signIn.close();
+  await reply.press("Control+Enter");
+  await page.locator(".form-refusal", { hasText: "somebody else is signed in here now" }).waitFor();
+  assert.equal(await reply.inputValue(), "From ada");
+  assert.equal((await site.get(`/api/topics/${topic}`)).messages.length, 1);
+  // Once there is one, the page is hers, without what ada has typed, who finds it later.
+  await ada.open("/");
+  await name.getByText("eva").waitFor();
+  assert.equal(await reply.inputValue(), "");
+  const back = await ada.open(await site.loginLink("ada"));
+  await back.locator("main button[type=submit]").click();
+  await name.getByText("ada").waitFor();
+  await until("the words are back", async () => (await reply.inputValue()) === "From ada");
+});
+
+test("whoever cannot be signed out stays signed in, reads so, and keeps what they typed", async (t) => {
+  const site = await serve(t, { files: { "guide.md": "# Guide\n\nKeep this.\n" } });
+  const topic = await site.topic("guide.md", "Keep this", "Why?");
+  const page = await (await visitor(t, site)).openLive(`/topics/${topic}`);
+  await page.getByLabel("Your message").fill("not sent yet");
+  await site.kill();
+  const menu = page.locator(".menu-person");
+  await menu.locator("summary").click();
+  await menu.getByRole("button", { name: "Sign out" }).click();
+  await menu.getByText("you are still signed in").waitFor();
+  await site.start();
+  await page.reload();
+  await until("the words are back", async () => (await page.getByLabel("Your message").inputValue()) === "not sent yet");
+  await menu.locator("summary").click();
+  await menu.getByRole("button", { name: "Sign out" }).click();
+  await page.locator("h1.sign-in").waitFor();
+  const kept = await page.evaluate(() => Object.keys(sessionStorage).filter((it) => it.startsWith("wb-draft")));
+  assert.deepEqual(kept, []);
 });
 
 test("no page is wider than its window, however long the document", async (t) => {

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { PHONE, findings, layoutShift, serve, visitor } from "./harness.mjs";
+import { PHONE, findings, layoutShift, serve, until, visitor } from "./harness.mjs";
 
 const PLAN = `# Plan
 
@@ -171,4 +171,33 @@ test("without scripts what cannot be kept comes back with what was typed and a w
   await page.getByRole("button", { name: "Save edit" }).click();
   await page.getByText(/^Edited by ada from/).waitFor();
   assert.equal((await site.get(`/api${new URL(page.url()).pathname}`)).text, mine);
+});
+
+test("an edit is not saved over lines whose change the page has not shown yet", async (t) => {
+  const { site, id } = await begin(t);
+  const ada = await visitor(t, site, { worker: false, allow: [/status of 409/, /ERR_FAILED/] });
+  const page = await ada.openLive(`/proposals/${id}/edit`);
+  await type(page, "in June", "in July");
+  await page.route("**/edit", (route) => {
+    return route.request().headers()["wb-fragment"] ? route.abort() : route.continue();
+  });
+  byHand(site, "in May", "in the middle of May");
+  await until("the server knows", async () => {
+    return (await site.get(`/api/proposals/${id}`)).conflict !== null;
+  });
+  let saves = 0;
+  page.on("request", (it) => { saves += Number(it.method() === "POST" && !it.postData().includes("preview=")); });
+  const save = page.getByRole("button", { name: "Save edit" });
+  await save.press("Enter");
+  await page.locator("#e-state", { hasText: "have changed since you began to type" }).waitFor();
+  await page.locator("#e-state", { hasText: "Saving puts your version of them" }).waitFor();
+  await save.dblclick();
+  await page.locator("#say", { hasText: "Look at the conflict, then save again." }).waitFor({ state: "attached" });
+  assert.equal(saves, 1);
+  await until("there was time to read it", async () => {
+    if (page.url().endsWith("/edit") && saves < 2) await save.click();
+    return saves > 1;
+  });
+  await page.getByText(/^Edited by ada from/).waitFor();
+  assert.equal(saves, 2);
 });

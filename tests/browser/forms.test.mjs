@@ -254,3 +254,61 @@ test("a message to an inbox stays in its form without a connection or a session"
   await page.waitForURL(/\/mail\/[0-9a-f-]{36}$/);
   await page.getByText("Two queens").first().waitFor();
 });
+
+test("a new channel stays in its form without a connection or a session", async (t) => {
+  const site = await serve(t, FILES);
+  const ada = await visitor(t, site, { worker: false, allow: [/ERR_INTERNET_DISCONNECTED/, /status of 401/] });
+  const page = await ada.openLive("/channels/new");
+  const create = page.getByRole("button", { name: "Create channel" });
+  const holds = async () => {
+    assert.equal(await page.locator("[name=name]").inputValue(), "Herons");
+    assert.equal(await page.locator("[name=message]").inputValue(), "Who counts them?");
+  };
+  await page.locator("[name=name]").fill("Herons");
+  await page.locator("[name=message]").fill("Who counts them?");
+  const context = page.context();
+  await context.setOffline(true);
+  await create.click();
+  await page.locator(".form-refusal", { hasText: "Can’t reach this site" }).waitFor();
+  await holds();
+  await context.setOffline(false);
+  const cookies = await context.cookies();
+  await context.clearCookies();
+  await create.click();
+  await page.locator(".form-refusal", { hasText: "You are signed out" }).waitFor();
+  await holds();
+  await page.goto("/channels");
+  await context.addCookies(cookies);
+  await page.goto("/channels/new");
+  await holds();
+  await create.click();
+  await page.waitForURL(/\/channels\/workshop-herons-1$/);
+  await page.locator(".ch-line", { hasText: "Who counts them?" }).waitFor();
+  await page.goto("/channels/new");
+  assert.equal(await page.locator("[name=message]").inputValue(), "");
+});
+
+test("a form that was posted while signed out is not posted again by a sign-in", async (t) => {
+  const site = await serve(t, FILES);
+  await site.post("/api/persons", { name: "eva", role: "member" });
+  const ada = await visitor(t, site, { worker: false });
+  for (const person of ["eva", "ada"]) {
+    const page = await ada.openLive("/channels/new");
+    await page.locator("[name=name]").fill("Herons");
+    const posts = [];
+    page.on("request", (it) => { if (it.method() === "POST") posts.push(it.url()); });
+    await page.context().clearCookies();
+    // As a browser sends it without scripts.
+    await page.evaluate(() => document.querySelector("#new-channel").submit());
+    await page.getByRole("heading", { name: "Sign in" }).waitFor();
+    assert.equal(posts.length, 1);
+    const home = await ada.context.newPage();
+    await home.goto(await site.loginLink(person));
+    await home.locator("main button[type=submit]").click();
+    await page.locator(".menu-person summary", { hasText: person }).waitFor();
+    assert.equal(posts.length, 1, "nothing is posted unasked");
+    assert.deepEqual((await site.get("/api/channels")).items, []);
+    await home.close();
+    await page.close();
+  }
+});

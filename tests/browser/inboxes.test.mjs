@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { findings, isWithin, PHONE, serve, visitor } from "./harness.mjs";
+import { findings, isWithin, PHONE, serve, until, visitor } from "./harness.mjs";
 
 const SCHEMA = {
   type: "object", required: ["team", "budget"],
@@ -63,4 +63,20 @@ test("what no field takes is sent as JSON", async (t) => {
   await form.getByRole("button", { name: "Send JSON" }).click();
   await page.waitForURL(/\/mail\/[0-9a-f-]{36}$/);
   assert.deepEqual(await sent(site), [payload]);
+});
+
+test("a message to a person is read by being seen; without scripts, by a button", async (t) => {
+  const site = await begin(t);
+  for (const script of [true, false]) {
+    const words = script ? "Look here" : "And there";
+    const { message_id: id } = await site.post("/api/messages", { to: "person:ada", payload: words });
+    const page = await (await visitor(t, site, { script })).open("/");
+    await page.getByText(words).first().click();
+    await page.waitForURL(`**/mail/${id}`);
+    if (!script) await page.getByRole("button", { name: "Mark as read" }).click();
+    await page.locator("#message-state").getByText("Read", { exact: true }).waitFor();
+    assert.equal(await page.getByRole("button", { name: "Mark as read" }).count(), 0);
+    await page.goto("/");
+    assert.equal(await page.getByText(words).count(), 0, "it is no longer new");
+  }
 });

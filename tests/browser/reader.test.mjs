@@ -205,7 +205,11 @@ test("a paragraph that is chosen is read out, and the focus stays where it was w
   await page.keyboard.press("j");
   await page.keyboard.press("Enter");
   const card = page.locator(".note.is-open");
-  await card.getByRole("button", { name: "Close", exact: true }).focus();
+  const close = card.getByRole("button", { name: "Close", exact: true });
+  await close.waitFor();
+  const isThere = () => close.evaluate((it) => it === document.activeElement);
+  for (let steps = 0; steps < 20 && !(await isThere()); steps += 1) await page.keyboard.press("Tab");
+  assert.ok(await isThere(), await focused());
   await page.keyboard.press("Enter");
   await card.getByRole("button", { name: "Reopen" }).waitFor();
   assert.ok(await card.evaluate((it) => it.contains(document.activeElement)), await focused());

@@ -205,6 +205,46 @@ test("in a conflict the same words again replace those of the document", async (
   assert.ok(!site.git("log", "-1", "--format=%B").includes("For the old text."));
 });
 
+test("changes are not requested over a passage that the page has not heard of yet", async (t) => {
+  const { site, id } = await aboutLine(t);
+  const ada = await visitor(t, site, { worker: false, allow: [/status of 409/, /ERR_FAILED/] });
+  const page = await ada.openLive(`/proposals/${id}`);
+  let posts = 0;
+  page.on("request", (it) => { posts += Number(it.method() === "POST" && it.url().endsWith("/rework")); });
+  await page.keyboard.press("r");
+  const dialog = page.getByRole("dialog");
+  const field = dialog.getByLabel("New text");
+  await field.fill("The 1st line. Mine.");
+  // No part of the page is fetched, as by a device that slept.
+  const parts = (route) => {
+    return route.request().headers()["wb-fragment"] ? route.abort() : route.continue();
+  };
+  await page.route("**/proposals/*", parts);
+  site.write("guide.md", GUIDE.replace("The first line.", "The very first line."));
+  site.commit("theirs");
+  await until("the server knows", async () => {
+    const html = await (await ada.context.request.get(`/proposals/${id}`)).text();
+    return html.includes('data-before="The very first line."');
+  });
+  await field.press("Control+Enter");
+  await dialog.locator(".form-refusal", { hasText: "has changed since you began to type" }).waitFor();
+  assert.equal(await field.inputValue(), "The 1st line. Mine.");
+  await page.unroute("**/proposals/*", parts);
+  await dialog.getByText("The passage has changed.").waitFor();
+  await dialog.locator("blockquote", { hasText: "The very first line." }).waitFor();
+  await dialog.locator(".sg-diff del", { hasText: "very first" }).waitFor();
+  // Nobody has read that within the time of a double click.
+  await dialog.getByRole("button", { name: "Request changes" }).dblclick();
+  assert.equal(posts, 1);
+  await until("there was time to read it", async () => {
+    await page.keyboard.press("Control+Enter");
+    await field.focus({ timeout: 1_000 }).catch(() => {});
+    return posts > 1;
+  });
+  await page.locator("#review[data-revision='2']").waitFor();
+  assert.equal(posts, 2);
+});
+
 test("a review quotes the words of the branch that is checked out", async (t) => {
   const { site, id } = await aboutLine(t);
   const page = await (await visitor(t, site)).openLive(`/proposals/${id}`);

@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { PHONE, findings, select, serve, until, visitor } from "./harness.mjs";
+import { PHONE, findings, isLive, select, serve, until, visitor } from "./harness.mjs";
 import { difference, tokens } from "../../src/http/assets/proposals/words.js";
 
 const GUIDE = `# Guide
@@ -130,6 +130,8 @@ test("the thread is read, answered, closed and reopened beside the words", async
   // Someone else writes: what is typed, its place and the focus stay.
   await site.post(`/api/topics/${topic}/messages`, { body: "From elsewhere" });
   await card.getByText("From elsewhere").waitFor();
+  await card.locator("[data-key=facts]", { hasText: "2 messages" }).waitFor();
+  assert.equal(await card.locator(".rv-kept").count(), 0);
   assert.equal(await card.getByLabel("Your message").inputValue(), "Half a senten");
   assert.ok(await card.getByLabel("Your message").evaluate((it) => it === document.activeElement));
   assert.deepEqual(await findings(page), []);
@@ -147,12 +149,35 @@ test("the thread is read, answered, closed and reopened beside the words", async
   await card.getByText("Suggest a change").click();
   await card.getByLabel("New text").fill("Paragraph 3 is short");
   await card.getByRole("button", { name: "Suggest this change" }).click();
-  await card.getByText("Suggested, not proposed yet").waitFor();
-  await card.getByText("No kind on this site applies suggestions").waitFor();
+  const thread = card.getByRole("region", { name: "Thread" });
+  await thread.getByText("Suggested, not proposed yet").waitFor();
+  await thread.getByText("No kind on this site applies suggestions").waitFor();
   await card.getByRole("button", { name: "Close", exact: true }).click();
+  // Its note leaves the list of open Topics and comes back, and its thread with it.
+  await page.locator(`#topic-${topic}[data-closed]`).waitFor();
   await card.getByRole("button", { name: "Reopen" }).click();
+  await page.locator(`#topic-${topic}:not([data-closed])`).waitFor();
   await card.getByLabel("Your message").waitFor();
   assert.equal((await site.get(`/api/topics/${topic}`)).topic.status, "open");
+});
+
+test("a thread in which somebody types moves with its note when its passage is gone", async (t) => {
+  const { site, page } = await begin(t, { lua: "" });
+  const topic = await site.topic("guide.md", "Paragraph 3 is long", "Too long?");
+  const card = page.locator(`#topic-${topic}`);
+  await card.locator(".note-title").click();
+  const field = card.getByLabel("Your message");
+  await field.pressSequentially("Half a senten");
+  site.write("guide.md", "# Guide\n\nAll of it is new.\n");
+  site.commit("all is new");
+  await page.locator(".notes-lost").locator(card).waitFor();
+  assert.equal(await field.inputValue(), "Half a senten");
+  assert.ok(await field.evaluate((it) => it === document.activeElement));
+  assert.equal(await card.locator(".rv-kept").count(), 0);
+  await page.keyboard.type("ce.");
+  assert.equal(await field.inputValue(), "Half a sentence.");
+  await card.getByRole("button", { name: "Close", exact: true }).waitFor();
+  assert.deepEqual(await findings(page), []);
 });
 
 test("a reply that is typed while somebody closes the Topic is not lost", async (t) => {
@@ -290,4 +315,128 @@ test("each passage keeps the words that were typed over it", async (t) => {
   await select(page, "Paragraph 3 is long");
   await page.keyboard.press("s");
   await until("its words are back", async () => await words(page).inputValue() === "one");
+});
+
+test("in a thread, words that were typed over a passage that changes are not sent before that is seen", async (t) => {
+  const long = "Paragraph 3 is long enough to be read.";
+  const { site, page, ada } = await begin(t);
+  const topic = await site.topic("guide.md", long, "Too long?");
+  const thread = await ada.openLive(`/topics/${topic}`);
+  await thread.getByText("Suggest a change", { exact: true }).click();
+  const field = thread.getByLabel("New text");
+  const form = thread.locator(".sg-form");
+  const warning = form.getByText("The passage has changed.");
+  let posts = 0;
+  thread.on("request", (it) => { posts += Number(it.method() === "POST" && it.url().endsWith("/messages")); });
+  await field.fill(`${long} Mine.`);
+  await form.locator(".sg-diff ins", { hasText: "Mine" }).waitFor();
+  const theirs = long.replace("enough", "and important enough");
+  site.write("guide.md", GUIDE.replace(long, theirs));
+  site.commit("theirs");
+  await warning.waitFor();
+  await form.locator(".sg-diff del", { hasText: "important" }).waitFor();
+  assert.equal(await field.inputValue(), `${long} Mine.`);
+  // Also who comes back is told.
+  await thread.reload();
+  await warning.waitFor();
+  // Whoever was typing when it appeared has not read it.
+  await field.press("End");
+  await field.pressSequentially(" So.");
+  await field.press("Control+Enter");
+  assert.equal((await site.get("/api/proposals?status=open")).items.length, 0);
+  // Nor whoever presses twice, or holds the key.
+  await thread.getByRole("button", { name: "Suggest this change" }).dblclick();
+  await field.focus();
+  await thread.keyboard.down("Control");
+  for (let times = 0; times < 4; times += 1) await thread.keyboard.down("Enter");
+  await thread.keyboard.up("Enter");
+  await thread.keyboard.up("Control");
+  assert.equal(posts, 0);
+  await field.fill(`${theirs} Mine.`);
+  await until("there was time to read it", async () => {
+    await field.press("Control+Enter");
+    return posts > 0;
+  });
+  await thread.getByRole("link", { name: "Review the proposal" }).first().waitFor();
+  assert.equal(posts, 1);
+  await page.bringToFront();
+  const [proposal] = (await site.get("/api/proposals?status=open")).items;
+  assert.ok((await site.get(`/api/proposals/${proposal.id}`)).text.includes(`${theirs} Mine.`));
+  assert.equal(await thread.locator(".rv-kept").count(), 0);
+});
+
+test("in a thread, what the page has not heard of yet is not taken out by a suggestion", async (t) => {
+  const long = "Paragraph 3 is long enough to be read.";
+  const { site, ada } = await begin(t, { person: { worker: false, allow: [/status of 409/, /ERR_FAILED/] } });
+  const topic = await site.topic("guide.md", long, "Too long?");
+  const thread = await ada.openLive(`/topics/${topic}`);
+  await thread.getByText("Suggest a change", { exact: true }).click();
+  const field = thread.getByLabel("New text");
+  await field.fill(`${long} Mine.`);
+  // No part of the page is fetched any more, as by a device that slept.
+  await thread.route("**/topics/*", (route) => {
+    if (route.request().headers()["wb-fragment"]) return route.abort();
+    return route.continue();
+  });
+  const theirs = long.replace("enough", "and important enough");
+  site.write("guide.md", GUIDE.replace(long, theirs));
+  site.commit("theirs");
+  await until("the server knows", async () => {
+    const other = await ada.open(`/topics/${topic}`);
+    const now = await other.getByLabel("New text").inputValue();
+    await other.close();
+    return now === theirs;
+  });
+  await thread.getByRole("button", { name: "Suggest this change" }).click();
+  await thread.locator(".form-refusal", { hasText: "has changed since you began to type" }).waitFor();
+  assert.equal(await field.inputValue(), `${long} Mine.`);
+  assert.equal((await site.get("/api/proposals?status=open")).items.length, 0);
+  assert.equal((await site.get(`/api/topics/${topic}`)).messages.length, 1);
+});
+
+test("a form that closes a Topic never reopens it, whatever happens meanwhile", async (t) => {
+  const { site, ada } = await begin(t, { lua: "" });
+  const topic = await site.topic("guide.md", "Paragraph 3 is long", "Too long?");
+  const state = async () => {
+    const { topic: it, messages } = await site.get(`/api/topics/${topic}`);
+    return [it.status, messages.length];
+  };
+  const page = await ada.openLive(`/topics/${topic}`);
+  const fold = page.locator("#t-close");
+  const reason = fold.getByLabel("Why (optional");
+  await fold.locator("summary").click();
+  await reason.fill("It is a duplicate");
+  await site.post(`/api/topics/${topic}/discard`, {});
+  await fold.getByRole("button", { name: "Reopen Topic" }).waitFor();
+  const kept = page.locator(".rv-kept textarea");
+  assert.equal(await kept.inputValue(), "It is a duplicate");
+  assert.equal(await reason.inputValue(), "");
+  const before = await state();
+  await page.keyboard.press("Control+Enter");
+  // It is there again, with its form.
+  await site.post(`/api/topics/${topic}/reopen`, {});
+  await fold.getByRole("button", { name: "Close Topic" }).waitFor();
+  assert.deepEqual(await state(), ["open", before[1]]);
+  await until("it is typed again", async () => await reason.inputValue() === "It is a duplicate");
+  await kept.waitFor({ state: "detached" });
+  // Twice by the keyboard, twice by the mouse: once.
+  await reason.press("Control+Enter");
+  await fold.getByRole("button", { name: "Reopen Topic" }).waitFor();
+  await page.keyboard.press("Control+Enter");
+  await page.keyboard.press("Enter");
+  assert.equal((await state())[0], "discarded");
+});
+
+test("after a Topic was opened below a document, the document's keys and forms are gone", async (t) => {
+  const { page } = await begin(t, { lua: "" });
+  const form = page.locator("#new form");
+  await form.getByLabel("The whole document").check();
+  await form.getByLabel("Message (the first line").fill("The whole of it is too long");
+  await form.getByRole("button", { name: "Open Topic" }).click();
+  await page.waitForURL(/\/topics\//);
+  await page.waitForLoadState();
+  await isLive(page);
+  await page.keyboard.press("c");
+  await page.keyboard.press("s");
+  assert.equal(await page.locator(".composer, .reader-pop").count(), 0);
 });

@@ -76,6 +76,35 @@ pub(crate) fn wait_known(bench: &Bench, count: usize) {
     });
 }
 
+/// What is written in a channel is there to be read, and not dropped like what is sent to an agent.
+#[test]
+fn a_message_in_a_channel_waits_for_an_agent_that_is_no_longer_declared() {
+    let bench = Bench::new();
+    agents(&bench, &["robbo"]);
+    let server = bench.serve();
+    wait_known(&bench, 1);
+    let slug = room(&bench, "Gone", json!([{"agent": "robbo"}]));
+    let good = bench.declared();
+    bench.edit(|lua| lua[..lua.find("wb.agent \"robbo\"").unwrap()].to_owned());
+    bench.write_script();
+    assert_eq!(bench.json(&["reload"])["ok"], true);
+    let (code, _, told) = bench.cli(&["msg", "send", &slug, "@robbo are you there?"]);
+    let why = "agent:robbo is no longer declared; the message waits until it is declared again";
+    assert!(code == 0 && told.contains(why), "{code}: {told}");
+    server.stop();
+    let server = bench.serve();
+    wait_for("its end is noticed", || {
+        let robbo = bench.json(&["agent", "show", "robbo"]);
+        (robbo["reason"] == "not_declared").then_some(())
+    });
+    bench.edit(|_| good.clone());
+    bench.write_script();
+    assert_eq!(bench.json(&["reload"])["ok"], true);
+    // It ran when it was taken out of the script, and starts again by itself.
+    assert_eq!(answers(&wait_said(&bench, &slug, 2), "robbo").len(), 1);
+    server.stop();
+}
+
 #[test]
 fn a_person_and_two_agents_talk_in_one_room() {
     let bench = Bench::new();

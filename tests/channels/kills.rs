@@ -210,7 +210,7 @@ wb.agent "robbo" {{ about = "A test", engine = "forgets" }}
     assert_eq!(ids.len(), 2, "{ids:?}");
     assert_eq!(ids[0], ids[1], "the same block");
     let lines = bench.left("lines");
-    assert_eq!(lines.matches("See @\u{2060}/etc/passwd, @robbo.").count(), 2, "{lines}");
+    assert_eq!(lines.matches("See \u{2060}@/etc/passwd, @robbo.").count(), 2, "{lines}");
     assert_eq!(delivery(&bench, &slug, 1).0, "confirmed");
     say(&bench, &slug, "And now?");
     wait_answers(&bench, &slug, "robbo", &["I have read it.", "I have read it."]);

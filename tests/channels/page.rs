@@ -190,3 +190,28 @@ fn home_begins_with_channels_and_tells_what_waits_in_them() {
     assert!(said(&bench, &slug).iter().any(|it| it.1.contains(line)), "{:?}", said(&bench, &slug));
     server.stop();
 }
+
+#[test]
+fn a_budget_that_was_used_up_since_the_backup_is_used_up_after_a_restore() {
+    let bench = Bench::new();
+    agents(&bench, &["robbo"]);
+    let server = bench.serve();
+    wait_known(&bench, 1);
+    let slug = room(&bench, "Spent", json!([{"agent": "robbo"}]));
+    bench.json(&["channel", "budget", &slug, "--turns", "2"]);
+    let shown = || bench.get("/api/channels/1").ok();
+    say(&bench, &slug, "@robbo what next?");
+    wait_for("one turn is over", || (shown()["spent"]["turns"] == 1).then_some(()));
+    let backup = bench.json(&["backup"])["path"].as_str().unwrap().to_owned();
+    say(&bench, &slug, "@robbo and then?");
+    wait_for("the budget is used", || (shown()["paused"]["reason"] == "budget").then_some(()));
+    server.stop();
+    bench.json(&["restore", &backup]);
+    let server = bench.serve();
+    assert_eq!(
+        (&shown()["spent"]["turns"], &shown()["paused"]["reason"]),
+        (&json!(2), &json!("budget"))
+    );
+    assert_eq!(bench.post("/api/channels/1/resume", json!({})).refusal(), (409, "budget_used"));
+    server.stop();
+}

@@ -139,3 +139,33 @@ fn what_an_agent_may_not_do_is_refused_by_name() {
     add("third").ok();
     server.stop();
 }
+
+/// A name means the open channel that has it, else the newest one that has ended: to read, since
+/// what writes is refused.
+#[test]
+fn the_name_of_a_channel_that_has_ended_reads_it() {
+    let bench = Bench::new();
+    let server = bench.serve();
+    let ends = |slug: &str| bench.json(&["channel", "complete", slug]);
+    let named = |name: &str| bench.get(&format!("/api/channels/{name}")).ok()["slug"].clone();
+    let first = room(&bench, "Plan", json!([]));
+    ends("plan");
+    let second = room(&bench, "Plan", json!([]));
+    assert_eq!(named("plan"), second, "that is open");
+    ends(&second);
+    bench.json(&["channel", "archive", "plan"]);
+    for name in ["plan", "%23plan"] {
+        assert_eq!(named(name), second, "the newer one");
+    }
+    assert_eq!(named(&first), first);
+    let (code, export, err) = bench.cli(&["channel", "export", "plan"]);
+    assert_eq!((code, export.contains("# Plan")), (0, true), "{export}{err}");
+    let refused = (409, "channel_not_active");
+    let say = bench.post("/api/channels/plan/messages", json!({"body": "x"}));
+    assert_eq!(say.refusal(), refused);
+    let sent = bench.post("/api/messages", json!({"to": "channel:plan", "payload": "x"}));
+    assert_eq!(sent.refusal(), refused);
+    assert_eq!(bench.post("/api/channels/plan/complete", json!({})).refusal(), refused);
+    assert_eq!(bench.get("/api/channels/pla").refusal(), (404, "no_channel"));
+    server.stop();
+}

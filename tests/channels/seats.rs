@@ -83,6 +83,35 @@ fn a_fresh_agent_gets_a_seat_with_what_waits_there() {
     server.stop();
 }
 
+/// Messages for one agent are not read by another of its name.
+#[test]
+fn no_agent_is_declared_under_the_name_of_a_successor() {
+    let bench = Bench::new();
+    agents(&bench, &["robbo"]);
+    let server = bench.serve();
+    wait_known(&bench, 1);
+    let slug = room(&bench, "Seats", json!([{"agent": "robbo"}]));
+    bench.json(&["channel", "seat", &slug, "@robbo"]);
+    assert_eq!(seat_of(&bench, &slug, "robbo"), "robbo-2");
+    bench.lua("wb.agent \"robbo-2\" { about = \"Another\", engine = \"talker\" }\n");
+    bench.write_script();
+    let why = "agent \"robbo-2\" never runs: agent:robbo-2 is a successor of robbo";
+    for args in [&["reload", "--dry-run"][..], &["reload"], &["reload", "--drop"]] {
+        let (code, out, err) = bench.cli(args);
+        let said = format!("{out}{err}");
+        assert_eq!((code, said.contains(why)), (1, true), "{said}");
+        assert!(said.contains("declare it under another name"), "{said}");
+    }
+    server.stop();
+    // A start refuses no script.
+    let server = bench.serve();
+    assert!(server.log().contains(why) && bench.cli(&["status"]).1.contains(why));
+    assert!(bench.cli(&["doctor"]).1.contains(why));
+    let (code, out, err) = bench.cli(&["reload"]);
+    assert_eq!((code, format!("{out}{err}").contains(why)), (0, true), "{out}{err}");
+    server.stop();
+}
+
 #[test]
 fn an_agent_hands_over_and_its_successor_has_read_before_it_sits_there() {
     let bench = Bench::new();

@@ -133,8 +133,8 @@ fn a_workshop_is_held_from_its_opening_to_its_export() {
     goes_on(&bench, &slug);
     let told = comes_to_an_end(&bench, &slug);
     // 9. It is completed, its outcomes come first, and its agents are free.
-    bench.json(&["channel", "complete", "1"]);
-    let (_, export, _) = bench.cli(&["channel", "export", "1"]);
+    bench.json(&["channel", "complete", "persona-alignment"]);
+    let (_, export, _) = bench.cli(&["channel", "export", "persona-alignment"]);
     let outcome = export.find("- Decision: skills stand beside the persona.").unwrap();
     assert!(outcome < export.find("## Conversation").unwrap(), "{export}");
     let all = sequences(&bench, &slug);

@@ -255,6 +255,35 @@ fn a_database_that_may_not_be_written_is_not_called_damaged() {
     }
 }
 
+/// A file that this user may not read is neither missing nor damaged.
+#[test]
+fn what_another_user_may_not_see_is_not_called_missing_or_damaged() {
+    let bench = Bench::new();
+    let server = bench.serve();
+    let program = wiki_browser(bench.top.as_std_path()).get_program().to_owned();
+    let mut command = assert_cmd::Command::new("setpriv");
+    if shell("id -u") == "0" {
+        shell(&format!("chmod 755 {0} {0}/wiki", bench.base));
+        command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]);
+    } else {
+        shell(&format!("chmod 000 {}", bench.data));
+    }
+    command.arg(program).current_dir(&bench.top).env("HOME", &bench.base);
+    let output = command.args(["doctor", "--json"]).output().unwrap();
+    shell(&format!("chmod 700 {}", bench.data));
+    let value: Value = serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|_| panic!("{}", String::from_utf8_lossy(&output.stderr)));
+    let findings = value["findings"].as_array().unwrap();
+    let found = |what: &str| findings.iter().find(|it| it["what"] == what).unwrap();
+    let says = found("server")["says"].as_str().unwrap();
+    assert!(says.starts_with("unknown whether one runs: "), "{says}");
+    let database = found("database");
+    assert_eq!(database["level"], "WARN", "{database}");
+    let words = database.to_string();
+    assert!(words.contains("Permission denied") && !words.contains("remove"), "{words}");
+    server.stop();
+}
+
 #[test]
 fn a_limit_of_descriptors_that_is_too_low_is_warned_of() {
     let folder = tempfile::tempdir().unwrap();

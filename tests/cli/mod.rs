@@ -15,6 +15,7 @@ mod operations;
 mod people;
 mod proposal;
 mod restore;
+mod restored;
 mod script;
 mod serve;
 mod site;

@@ -41,6 +41,21 @@ fn a_second_server_says_who_has_the_site() {
 }
 
 #[test]
+fn a_server_is_found_again_after_its_file_was_removed() {
+    let bench = Bench::new();
+    let server = bench.serve();
+    let facts = server.facts().unwrap();
+    for _ in 0..2 {
+        std::fs::remove_file(bench.data.join("server.json")).unwrap();
+        until("the file is there again", || server.facts().is_some());
+        assert_eq!(server.facts().unwrap(), facts);
+    }
+    assert_eq!(bench.json(&["status"])["ready"]["status"], "ready");
+    server.stop();
+    assert!(!bench.data.join("server.json").exists());
+}
+
+#[test]
 fn switches_of_tests_are_refused_outside_of_tests() {
     let bench = bench_with("127.0.0.1:0", "");
     for switch in ["WB_WITHOUT", "WB_CRASH_AT"] {

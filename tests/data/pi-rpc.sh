@@ -4,7 +4,7 @@ words() { printf '%s' "$line" | sed -n 's/.*\\n\(.*\)"[]}].*/\1/p' | sed 's/ ‹
 note() { printf '%s\n' "$2" >> "$OUT/$1"; }
 note started "run $*"
 message() { printf '{"type":"%s","message":{"role":"%s","content":[{"type":"text","text":"%s"}]%s}}\n' "$@"; }
-usage=',"usage":{"input":7,"output":3,"cacheRead":0,"cacheWrite":0,"cost":{"total":0.5}}'
+usage=',"usage":{"input":7,"output":3,"cacheRead":0,"cacheWrite":4,"cost":{"total":0.5}}'
 began() { echo '{"type":"agent_start"}'; message message_start user "‹wb:$id› $text ‹wb:end›" ''; }
 ended() { echo '{"type":"agent_end","messages":[]}'; }
 say() { message message_end assistant "$1" "$usage,\"stopReason\":\"stop\""; ended; }

@@ -1,7 +1,7 @@
 //! Engines: recorded output of Claude Code, printed by scripts that act as agents.
 
 mod handlers;
-mod limits;
+pub(crate) mod limits;
 mod silence;
 mod transcript;
 
@@ -147,11 +147,36 @@ fn no_word_of_a_text_makes_claude_read_a_file() {
     let agent = "cat > \"$OUT/prompt\"; echo \"$CLAUDE_CODE_DISABLE_FILE_MENTIONS\" > \"$OUT/env\"";
     claude_kind(&bench, "timeout = \"20s\"", agent);
     let server = bench.serve_with(&[("CLAUDE_CODE_DISABLE_FILE_MENTIONS", "0")]);
-    let word = "@guide.md by @alice: see @/etc/passwd";
+    let word = "@guide.md by @alice: see @/no/../etc/passwd @../../../../../../etc/passwd";
     let job = bench.ended(&bench.job("ask", serde_json::json!({"word": word})));
     assert_eq!(job["status"], "succeeded", "{job:#}");
-    assert_eq!(bench.left("prompt"), "@\u{2060}guide.md by @alice: see @\u{2060}/etc/passwd");
+    let whole = "\u{2060}@guide.md by @alice: see \u{2060}@/no/../etc/passwd \
+                 \u{2060}@../../../../../../etc/passwd";
+    assert_eq!(bench.left("prompt"), whole);
     assert_eq!(bench.left("env"), "1");
+    server.stop();
+}
+
+/// Its sessions would talk past the server, take turns that nobody asked for, and move into the
+/// jobs of others.
+#[test]
+fn claude_neither_talks_past_the_server_nor_takes_turns_by_itself() {
+    let bench = Bench::new();
+    let names =
+        ["CLAUDE_CODE_HARBOR_KITE", "CLAUDE_CODE_DISABLE_CRON", "CLAUDE_CODE_DISABLE_AGENT_VIEW"];
+    let agent = format!("echo \"${} ${} ${}\" > \"$OUT/env\"", names[0], names[1], names[2]);
+    claude_kind(&bench, "timeout = \"20s\"", &agent);
+    let server = bench.serve_with(&[(names[0], "1"), (names[1], "0"), (names[2], "")]);
+    let ended = || bench.ended(&bench.job("ask", serde_json::json!({})));
+    let job = ended();
+    assert_eq!(job["status"], "succeeded", "{job:#}");
+    assert_eq!(bench.left("env"), "0 1 1");
+    // The script's own words count.
+    bench.edit(|declared| declared.replace("env = {", &format!("env = {{ {} = \"0\",", names[1])));
+    bench.write_script();
+    assert_eq!(bench.cli(&["reload"]).0, 0);
+    ended();
+    assert_eq!(bench.left("env"), "0 0 1");
     server.stop();
 }
 

@@ -71,8 +71,8 @@ async fn g19_after_a_crash_at_any_point_there_is_one_commit_or_none() {
 /// Calls of git that open a repository; nothing is under way yet.
 const CALLS_TO_OPEN: usize = 5;
 /// Calls of git that an approval may make: each takes a millisecond or two. Two of them read all
-/// trees of the base.
-const CALLS_MAX: usize = 19;
+/// trees of the base, and one asks which files settings name.
+const CALLS_MAX: usize = 20;
 
 /// A git that counts its calls, and at one of them kills who called it, while it goes on itself.
 const KILLER: &str = "#!/bin/sh

@@ -187,3 +187,33 @@ fn g19_a_commit_of_the_user_after_the_crash_is_not_lost() {
         server.stop();
     }
 }
+
+/// What waits says so, and is finished as soon as nothing is in its way, without a restart.
+#[test]
+fn g19_an_approval_that_waits_for_a_lock_is_finished_once_it_is_gone() {
+    let (bench, topic, shown) = proposed();
+    crash(&bench, &shown, "approve_tree", "touch .git/refs/heads/main.lock");
+    let server = bench.serve();
+    let id = shown["proposal"]["id"].as_str().unwrap();
+    let names_it = |said: String| assert!(said.contains("main.lock"), "{said}");
+    let page = bench.get(&format!("/api/proposals/{id}")).ok();
+    assert_eq!(page["approvable"]["ok"], false);
+    names_it(page["approvable"].to_string());
+    names_it(bench.json(&["status"])["warnings"].to_string());
+    let (_, out, err) = bench.cli(&["doctor"]);
+    names_it(format!("{out}{err}"));
+    let reject = format!("/api/proposals/{id}/reject");
+    let refused = bench.post(&reject, serde_json::json!({"reason": "no"}));
+    assert_eq!(refused.refusal(), (409, "branch_busy"));
+    names_it(refused.body.to_string());
+    let refused = bench.send(&bench.approval(&shown));
+    assert_eq!(refused.refusal(), (409, "branch_busy"));
+    assert!(!refused.body.to_string().contains("git checkout"), "{refused:?}");
+    std::fs::remove_file(bench.top.join(".git/refs/heads/main.lock")).unwrap();
+    crate::support::until("it is finished", || bench.proposal_status(&shown) == "approved");
+    assert_committed(&bench, &topic, &shown, "approve_tree");
+    assert_eq!(bench.json(&["status"])["warnings"], serde_json::json!([]));
+    let log = server.log();
+    assert_eq!(log.matches("waits: another git process").count(), 1, "{log}");
+    server.stop();
+}

@@ -188,6 +188,13 @@ fn g29_a_disk_that_fails_at_any_write_loses_nothing() {
         assert!(book.refused >= before + 5, "{errno}: {}", book.refused);
         assert!(server.log().contains(code), "{}", server.log());
     }
+    disk.fail("ENOSPC 0");
+    let refused = bench.post("/api/config/reload", json!({}));
+    assert_eq!(refused.refusal(), (503, "disk_full"));
+    let hint = refused.body["error"]["hint"].as_str().unwrap();
+    assert!(hint.contains("free some space"), "{hint}");
+    disk.heal();
+    assert!(book.post(&bench, "well", &[]), "{}", server.log());
     server.kill();
     let server = bench.serve();
     book.check(&bench);

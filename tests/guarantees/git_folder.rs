@@ -8,23 +8,23 @@ use crate::guarantees::looks::{WAITS, declare, is_held, told};
 use crate::support::{Bench, Call, shell};
 
 /// A kind that proposes another text of a document.
-fn declare_proposes(bench: &Bench) {
+pub(super) fn declare_proposes(bench: &Bench) {
     let agent = "{ cat \"$root/$path\"; echo more; } | propose --summary more";
     bench.topic_kind("proposes", "timeout = \"30s\", produces = \"proposal\"", agent);
 }
 
 /// Makes such a proposal; returns the request that approves it.
-fn proposal(bench: &Bench, path: &str, quote: &str) -> Call {
+pub(super) fn proposal(bench: &Bench, path: &str, quote: &str) -> Call {
     bench.approval(&bench.proposal("proposes", &bench.topic(path, quote, "more")))
 }
 
 #[track_caller]
-fn refused(bench: &Bench, approval: &Call) {
+pub(super) fn refused(bench: &Bench, approval: &Call) {
     let answer = bench.send(approval);
     assert_eq!(answer.refusal(), (409, "planted_repository"), "{answer:?}");
 }
 
-fn head(git_dir: &Utf8Path) -> String {
+pub(super) fn head(git_dir: &Utf8Path) -> String {
     shell(&format!("git --git-dir='{git_dir}' rev-parse refs/heads/main"))
 }
 

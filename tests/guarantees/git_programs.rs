@@ -81,3 +81,112 @@ fn g31_a_program_that_a_job_names_in_gits_settings_holds_the_next_until_somebody
     assert!(!bench.read(".git/config").contains("fsmonitor"));
     server.stop();
 }
+
+/// Returns a repository whose settings name files among git's own.
+fn with_own_files() -> Bench {
+    let bench = Bench::new();
+    for folder in ["own/hooks", "sub"] {
+        std::fs::create_dir_all(bench.top.join(".git").join(folder)).unwrap();
+    }
+    for file in ["own/hooks/post-merge", "clean.sh", "sub/further", "rules"] {
+        bench.write(&format!(".git/{file}"), "# mine\n");
+    }
+    bench.write(".git/more", "[include]\n\tpath = sub/further\n");
+    bench.git(&["worktree", "add", "-q", "--detach", bench.out.join("other").as_str()]);
+    for (name, value) in [
+        ("core.hooksPath", ".git/own/hooks"),
+        ("filter.a.clean", ".git/clean.sh --once"),
+        ("alias.last", "!cat .git/COMMIT_EDITMSG .git/HEAD .git/logs/HEAD"),
+        ("include.path", "more"),
+        ("includeIf.gitdir:/.path", "missing"),
+    ] {
+        bench.git(&["config", name, value]);
+    }
+    bench.git(&["config", "--add", "include.path", "missing"]);
+    bench
+}
+
+/// Declares jobs that call these lines in the repository.
+fn declare(bench: &Bench, kinds: &[(&str, &str)]) {
+    for (kind, words) in kinds {
+        bench.word_kind(kind, FIELDS, &format!("cd '{}' && {words}", bench.top));
+    }
+    bench.word_kind("next", FIELDS, "exit 0");
+}
+
+/// Returns the warnings of a job that succeeded.
+fn warnings(bench: &Bench, job: &str) -> String {
+    let ended = bench.ended(job);
+    assert_eq!(ended["status"], "succeeded", "{ended:#}");
+    ended["warnings"].to_string()
+}
+
+#[test]
+fn g31_what_settings_name_among_gits_own_files_holds_the_next_job() {
+    let bench = with_own_files();
+    let kinds = [
+        ("hooks", "printf '#!/bin/sh\\n' > .git/own/hooks/pre-commit"),
+        ("edits", "echo true >> .git/own/hooks/post-merge"),
+        ("links", "ln -sf /bin/true .git/clean.sh"),
+        ("filters", "echo true >> .git/clean.sh"),
+        ("includes", "git config -f .git/more alias.x '!y'"),
+        ("nests", "git config -f .git/sub/further alias.x '!y'"),
+        ("makes", "git config -f .git/missing alias.x '!y'"),
+        ("others", "git config -f .git/worktrees/other/config.worktree alias.x '!y'"),
+        ("leads", "echo /tmp > .git/worktrees/other/commondir"),
+    ];
+    declare(&bench, &kinds);
+    let server = bench.serve();
+    for (kind, name) in [
+        ("hooks", "own/hooks/pre-commit"),
+        ("edits", "own/hooks/post-merge"),
+        ("links", "clean.sh"),
+        ("filters", "clean.sh"),
+        ("includes", "more"),
+        ("nests", "sub/further"),
+        ("makes", "missing"),
+        ("others", "worktrees/other/config.worktree (alias.x)"),
+        ("leads", "worktrees/other/commondir"),
+    ] {
+        let file = bench.top.join(".git").join(name.split(' ').next().unwrap());
+        let before = std::fs::read(&file).ok();
+        let job = bench.job(kind, json!({}));
+        let told = warnings(&bench, &job);
+        assert!(told.contains(&format!("agent_files: .git/{name} can")), "{kind}: {told}");
+        let next = bench.job("next", json!({}));
+        assert!(waits_for(&bench, &next, &job).contains(name), "{kind}");
+        let (code, out, err) = bench.cli(&["job", "restore", &job]);
+        assert_eq!(code, 0, "{kind}: {out}{err}");
+        assert_eq!(std::fs::read(&file).ok(), before, "{kind}");
+        assert_eq!(warnings(&bench, &next), "[]");
+    }
+    server.stop();
+}
+
+/// What git writes by itself, and what was there before somebody named it, or named it no more.
+#[test]
+fn g31_what_no_setting_names_among_gits_own_files_stays_as_it_is() {
+    let bench = with_own_files();
+    let own = "git -c user.name=a -c user.email=a@b.c";
+    let commit = format!("{own} commit -q --allow-empty --no-verify -m x");
+    let kinds = [
+        ("commits", commit.as_str()),
+        ("unsets", "git config --unset core.hooksPath"),
+        ("sets", "git config core.attributesFile .git/rules"),
+        ("adds", "git worktree add -q --detach \"$OUT/more\""),
+    ];
+    declare(&bench, &kinds);
+    let server = bench.serve();
+    for (kind, _) in kinds {
+        let job = bench.job(kind, json!({}));
+        let told = warnings(&bench, &job);
+        for name in ["rules", "own/hooks", "COMMIT", "logs", "worktrees"] {
+            assert!(!told.contains(name), "{kind}: {told}");
+        }
+        let (code, out, err) = bench.cli(&["job", "restore", &job]);
+        assert!(code == 0 || kind == "adds", "{kind}: {out}{err}");
+    }
+    assert_eq!(bench.read(".git/rules"), "# mine\n");
+    assert_eq!(bench.read(".git/own/hooks/post-merge"), "# mine\n");
+    server.stop();
+}

@@ -12,6 +12,7 @@ mod crash;
 #[cfg(feature = "faults")]
 mod damage;
 mod decisions;
+mod deep_links;
 #[cfg(feature = "faults")]
 mod disk;
 mod escape;
@@ -33,11 +34,13 @@ mod paths;
 #[cfg(feature = "faults")]
 mod power_cut;
 mod private_jobs;
+mod restored_bytes;
 mod restoring;
 mod results;
 mod reuse;
 #[cfg(feature = "faults")]
 mod services;
+mod special_files;
 mod steering;
 mod steering_bytes;
 mod stream;

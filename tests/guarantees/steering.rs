@@ -108,13 +108,20 @@ fn an_agent_that_would_start_what_the_repository_names_is_warned_of() {
     bench.write_script();
     let (_, said) = told(&["check"]);
     assert!(!said.contains("open-agent"), "{said}");
-    // A script may let it read what a text names, and is told.
+    // A script may let it do what the server turns off, and is told.
     let script = std::fs::read_to_string(bench.top.join("wiki-browser.lua")).unwrap();
-    let reads = "env = { CLAUDE_CODE_DISABLE_FILE_MENTIONS = \"0\",";
-    std::fs::write(bench.top.join("wiki-browser.lua"), script.replacen("env = {", reads, 1))
-        .unwrap();
-    let (_, open) = told(&["check"]);
-    assert!(open.contains("[open-agent]") && open.contains("as @PATH"), "{open}");
+    for (value, said) in [
+        ("CLAUDE_CODE_DISABLE_FILE_MENTIONS = \"0\"", "as @PATH"),
+        ("CLAUDE_CODE_HARBOR_KITE = \"1\"", "past the server"),
+        ("CLAUDE_CODE_DISABLE_CRON = \"\"", "turns by itself"),
+        ("CLAUDE_CODE_DISABLE_AGENT_VIEW = \"0\"", "the job of another agent"),
+    ] {
+        let lets = script.replacen("env = {", &format!("env = {{ {value},"), 1);
+        std::fs::write(bench.top.join("wiki-browser.lua"), lets).unwrap();
+        let (_, open) = told(&["check"]);
+        assert_eq!(open.matches("[open-agent]").count(), 1, "{open}");
+        assert!(open.contains(said), "{said}: {open}");
+    }
     std::fs::write(bench.top.join("wiki-browser.lua"), script).unwrap();
     let (_, said) = told(&["doctor"]);
     assert!(said.contains("leaves out the programs of .mcp.json"), "{said}");

@@ -271,6 +271,8 @@ async fn errors_are_json_for_programs_and_pages_for_people() {
     let verb = site.tcp(&request("DELETE", "/api/me", &site.host(), &auth, "")).await;
     assert_eq!((verb.status, verb.header("allow")), (405, Some("GET, HEAD")));
     assert_eq!(verb.code(), "method_not_allowed");
+    let form = site.get("/settings/tokens", &auth).await;
+    assert_eq!((form.status, form.header("location")), (303, Some("/settings")));
     // Everyone knows of this route: whoever misuses it needs no credential to hear how it is used.
     let open = site.tcp(&request("PUT", "/hooks/x", &site.host(), "", "")).await;
     assert_eq!((open.status, open.header("allow")), (405, Some("POST")));

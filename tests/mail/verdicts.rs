@@ -65,6 +65,12 @@ fn a_reply_that_does_not_fit_can_be_corrected() {
         "reply_schema = \"reply.json\"",
         "echo '{\"acount\": 1}' > \"$REPLY_PATH\"; echo ok > \"$STATUS_PATH\"; exit 0",
     );
+    // Nobody could be sent it: no prompt and no variable takes a zero byte.
+    bench.inbox(
+        "t/zero",
+        "",
+        "printf '[\"a\\\\u0000b\"]' > \"$REPLY_PATH\"; echo ok > \"$STATUS_PATH\"; exit 0",
+    );
     let server = bench.serve();
     let (job, told) = outcome(&bench, "t/corrects");
     assert_eq!((&job["status"], &told["reply"]), (&json!("succeeded"), &json!({"account": 2})));
@@ -72,6 +78,9 @@ fn a_reply_that_does_not_fit_can_be_corrected() {
     assert!(bench.left("refused").contains("account"), "{}", bench.left("refused"));
     let (job, told) = outcome(&bench, "t/file");
     assert_eq!((&job["reason"], &told["state"]), (&json!("bad_reply"), &json!("failed")));
+    let (job, told) = outcome(&bench, "t/zero");
+    assert_eq!((&job["reason"], &told["state"]), (&json!("bad_reply"), &json!("failed")));
+    assert!(job["error_tail"].to_string().contains("zero byte"), "{job:#}");
     server.stop();
 }
 

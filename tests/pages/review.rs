@@ -122,8 +122,12 @@ fn line_ends_survive_the_form_or_it_is_not_offered() {
     let shown = bench.get(&format!("/api{edited}")).ok();
     assert_eq!(shown["text"], "Mine.\r\nkept\r\n");
     let topic = bench.topic("mixed.md", "The first line.", "Better words");
-    let seen = browser.get(&(path_of(&bench.proposal("rewrite", &topic)) + "/edit"));
+    let proposal = path_of(&bench.proposal("rewrite", &topic));
+    let seen = browser.get(&format!("{proposal}/edit"));
     assert!(seen.status == 409 && seen.html.contains("proposal edit"), "{}", seen.html);
+    let html = browser.page(&proposal);
+    assert!(!html.contains("/edit\"") && html.contains("mixes line endings"), "{html}");
+    assert!(browser.page(&edited).contains(&format!("{edited}/edit\"")));
 }
 
 #[test]

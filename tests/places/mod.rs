@@ -6,6 +6,7 @@ mod deleted;
 mod elsewhere;
 mod export;
 mod followed;
+mod handed;
 mod histories;
 mod notice;
 mod reattach;
@@ -28,7 +29,7 @@ fn rows(bench: &Bench, query: &str) -> Vec<Value> {
 }
 
 /// Returns the events of a kind, oldest first.
-fn events(bench: &Bench, kind: &str) -> Vec<Value> {
+pub(crate) fn events(bench: &Bench, kind: &str) -> Vec<Value> {
     rows(bench, &format!("SELECT data_json FROM events WHERE kind = '{kind}' ORDER BY id"))
 }
 
@@ -44,7 +45,7 @@ fn told(bench: &Bench, path: &str) -> Value {
 
 /// Waits until the first look is done: what is changed before belongs to it.
 #[track_caller]
-fn ready(bench: &Bench) {
+pub(crate) fn ready(bench: &Bench) {
     until("it was looked", || {
         !rows(bench, "SELECT json_object('head', head) FROM repository_seen").is_empty()
     });

@@ -125,7 +125,7 @@ fn the_jobs_of_an_inbox_that_is_removed_wait_until_it_is_back() {
     server.stop();
     bench.edit(|lua| lua[..lua.find("wb.inbox").unwrap()].to_owned());
     let server = bench.serve();
-    let said = "1 jobs of inbox \"accounts/teardown\" wait until";
+    let said = "1 job waits until the script has inbox \"accounts/teardown\"";
     until("the log names the inbox", || server.log().contains(said));
     bench.write("wiki-browser.lua", &good);
     assert_eq!(bench.cli(&["reload"]).0, 0);

@@ -3,10 +3,15 @@
 mod callbacks;
 mod checks;
 mod crash;
+mod documents;
 mod inboxes;
+mod lanes;
 mod living;
+mod names;
 mod reload;
+mod returned;
 mod schedules;
+mod sources;
 mod stuck;
 
 use serde_json::Value;

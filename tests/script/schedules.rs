@@ -98,6 +98,26 @@ fn what_was_missed_runs_once_and_a_crash_does_not_run_it_twice() {
 }
 
 #[test]
+fn a_time_that_was_served_after_a_backup_is_not_served_again_after_its_restore() {
+    let bench = site("wb.schedule \"hourly\" { every = \"1h\", enqueue = { kind = \"ticks\" } }\n");
+    let clock = jump(&bench, 0);
+    let next = |bench: &Bench| bench.get("/api/schedules").ok()["items"][0]["next_at"].clone();
+    let server = bench.serve_with(&[("WB_CLOCK", &clock)]);
+    wait_for("its time is kept", || next(&bench).as_str().map(drop));
+    let backup = bench.json(&["backup"])["path"].as_str().unwrap().to_owned();
+    jump(&bench, HOUR_MS + HOUR_MS / 2);
+    all_ended(&bench, "ticks", 1);
+    let then = next(&bench);
+    server.stop();
+    bench.json(&["restore", &backup]);
+    let server = bench.serve_with(&[("WB_CLOCK", &clock)]);
+    wait_for("it is asked", || next(&bench).as_str().map(drop));
+    assert_eq!(next(&bench), then);
+    assert_eq!(jobs(&bench, "ticks").len(), 0, "its job ran before");
+    server.stop();
+}
+
+#[test]
 fn a_schedule_waits_for_its_last_job_and_outlives_a_reload() {
     let bench = Bench::new();
     let agent = "while [ ! -e \"$OUT/go\" ]; do sleep 0.05; done";

@@ -251,3 +251,37 @@ fn g30_a_server_goes_on_with_what_a_release_left() {
         assert_eq!(faults(&bench.data.join("wiki.db")), Vec::<String>::new());
     }
 }
+
+/// A conversation that writes a file, reads a document, and writes another file.
+const OLD_CALLS: &str = "
+    INSERT INTO chat_sessions (id, person_id, title, created_ms, touched_ms)
+        SELECT 's', id, '', 1, 1 FROM persons LIMIT 1;
+    INSERT INTO chat_messages (id, session_id, role, state, body, created_ms)
+        VALUES ('q', 's', 'user', 'whole', '', 1);
+    INSERT INTO chat_runs (job_id, session_id, question_id, mode, created_ms)
+        SELECT id, 's', 'q', 'm', 1 FROM agent_jobs LIMIT 1;
+    INSERT INTO chat_calls (id, run_id, step, place, call_ref, tool, args_json, args_digest, state,
+        target, before_digest, after_digest, ok, created_ms, started_ms)
+        SELECT 'c' || at, job_id, 1, at, 'c' || at, tool, '{}', '', 'done', path, old, new, 1,
+            at, at
+        FROM chat_runs, (SELECT 1 AS at, 'write_file' AS tool, 'before.md' AS path, 'none' AS old,
+                'd1' AS new
+            UNION ALL SELECT 2, 'read_source', NULL, NULL, NULL
+            UNION ALL SELECT 3, 'write_file', 'after.md', 'none', 'd3');";
+
+/// What answers of earlier versions wrote from text of others counts, too.
+#[test]
+fn files_that_old_answers_wrote_from_text_of_others_are_known() {
+    let (_temp, path) = copied(releases().last().unwrap());
+    let before = MIGRATIONS.iter().position(|it| it.version == 64).unwrap();
+    drop(Store::open(&path, &MIGRATIONS[..before], Clock::system()).unwrap());
+    let old = Connection::open(&path).unwrap();
+    old.execute_batch(OLD_CALLS).unwrap();
+    drop(old);
+    drop(Store::open(&path, MIGRATIONS, Clock::system()).unwrap());
+    let new = Connection::open(&path).unwrap();
+    let sql = "SELECT path || ' ' || digest FROM chat_files_of_others";
+    let mut statement = new.prepare(sql).unwrap();
+    let found = statement.query_map([], |row| row.get::<_, String>(0)).unwrap();
+    assert_eq!(found.collect::<Result<Vec<_>, _>>().unwrap(), ["after.md d3"]);
+}

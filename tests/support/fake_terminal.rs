@@ -16,6 +16,8 @@ use serde_json::{Value, json};
 const BURST: Duration = Duration::from_millis(120);
 /// A text longer than this is shown as a placeholder.
 const SHOWN_MAX: usize = 600;
+/// The session that begins when it has cleared its own.
+pub(crate) const CLEARED: &str = "01998d4e-6c1a-7f00-8000-00000000000c";
 
 /// Is the program, if it is called as such.
 #[test]
@@ -93,10 +95,22 @@ impl Fake {
             b'\r' => self.submit(),
             0x15 => self.draft.clear(),
             0x03 => std::process::exit(7),
+            0x07 => self.edit(),
             byte => {
                 self.draft.push(char::from(byte));
                 self.typed_at = Instant::now();
             }
+        }
+    }
+
+    /// Is an editor until somebody presses `q`: each byte is a key of it.
+    fn edit(&mut self) {
+        print!("\x1b[2J\x1b[Han editor\r\n");
+        std::io::stdout().flush().unwrap();
+        let mut keys = Vec::new();
+        while let Some(byte) = self.next_byte().filter(|it| *it != b'q') {
+            keys.push(byte);
+            std::fs::write(format!("{}/keys", self.out), &keys).unwrap();
         }
     }
 
@@ -163,10 +177,20 @@ impl Fake {
             "ask" => self.ask(),
             "wait" => self.wait("waits"),
             "fold" => said = format!("{said} {}", self.fold(&id)),
+            // Behind an answer that a hook has it go on from.
+            "early" => {
+                let content = [json!({"type": "text", "text": "an early answer"})];
+                let message = json!({"content": content, "stop_reason": "end_turn"});
+                self.note(json!({"type": "assistant", "message": message}));
+                said = self.fold(&id);
+            }
             "cut" => return self.until_cut(),
             _ => {}
         }
         self.end(&id, &said, text == "late");
+        if text == "clear" {
+            self.hook("SessionStart", json!({"session_id": CLEARED, "source": "clear"}));
+        }
     }
 
     /// Ends a turn: its last words are written down while the hook runs, its end behind that.
@@ -320,8 +344,11 @@ impl Fake {
         true
     }
 
-    /// Does nothing for a while, now and then.
+    /// Does nothing for a while, now and then, or as long as a file is there.
     fn stall(&mut self) {
+        while std::fs::exists(format!("{}/hang", self.out)).unwrap() {
+            std::thread::sleep(Duration::from_millis(20));
+        }
         self.random = self.random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
         let until = Instant::now() + Duration::from_millis(400);
         while (self.random >> 33).is_multiple_of(200) && Instant::now() < until {

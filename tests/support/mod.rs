@@ -9,7 +9,7 @@
 mod described;
 mod disk;
 mod fake_prompt;
-mod fake_terminal;
+pub(crate) mod fake_terminal;
 mod look;
 mod model;
 mod server;

@@ -233,7 +233,9 @@ fn question(body: &Value) -> (String, usize) {
         }
         let texts = message["content"].as_array().unwrap().iter();
         if let Some(text) = texts.filter_map(|it| it["text"].as_str()).next_back() {
-            let line = text.trim_end().lines().next_back().unwrap_or_default();
+            // The list of its files stands below it.
+            let asked = text.split("\n\nAttached files, ").next().unwrap_or_default();
+            let line = asked.trim_end().lines().next_back().unwrap_or_default();
             return (line.to_owned(), number);
         }
     }

@@ -17,6 +17,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use crate::base::truncate_chars;
 use crate::jobs::Pieces;
 use crate::script::Price;
 
@@ -25,6 +26,8 @@ pub use subscribed::OfPerson;
 
 /// Bytes per token, for an estimate.
 pub const TOKEN_BYTES: u64 = 4;
+/// Longest reason for which an answer stopped, in characters.
+const STOP_CHARS_MAX: usize = 80;
 
 /// A model that the loop of an answer calls.
 #[derive(Clone, Debug)]
@@ -220,6 +223,10 @@ impl Step {
             (call.id, call.tool) = (pieces.cover(&call.id), pieces.cover(&call.tool));
             call.args.iter_mut().for_each(|it| pieces.cover_value(it));
         }
+        if let Stop::Unknown(word) = &mut self.stop {
+            // Cut afterwards: a part of a secret is not known as one.
+            *word = truncate_chars(&pieces.cover(word), STOP_CHARS_MAX);
+        }
         self
     }
 }
@@ -325,5 +332,15 @@ mod tests {
         assert!((tokens.cost(&price) - 4.5).abs() < 1e-9);
         tokens.add(Tokens { input: 0, output: 0, cache_read: 1_000_000, cache_write: 1_000_000 });
         assert!((tokens.cost(&price) - 8.55).abs() < 1e-9);
+    }
+
+    #[test]
+    fn g28_no_part_of_an_answer_repeats_a_secret() {
+        let secret = "s3cret-".repeat(20);
+        let stop = Stop::Unknown(format!("because {secret}"));
+        let step = Step { text: secret.clone(), stop, ..Step::default() };
+        let covered = step.covered(&Pieces::new(&[secret]));
+        assert!(!format!("{covered:?}").contains("s3cret"), "{covered:?}");
+        assert!(matches!(&covered.stop, Stop::Unknown(it) if it.starts_with("because ")));
     }
 }

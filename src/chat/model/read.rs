@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-use crate::base::truncate_chars;
 use crate::chat::model::{Fault, ModelCall, Step, Stop, TOKEN_BYTES, Tokens, fault};
 
 /// Most blocks of an answer.
@@ -90,7 +89,7 @@ impl Reader {
             Some("max_tokens") => Stop::MaxTokens,
             Some("refusal") => Stop::Refused,
             Some("model_context_window_exceeded") => Stop::ContextFull,
-            other => Stop::Unknown(truncate_chars(other.unwrap_or("none"), 80)),
+            other => Stop::Unknown(other.unwrap_or("none").to_owned()),
         };
         let (mut native, mut calls) = (Vec::new(), Vec::new());
         for mut open in std::mem::take(&mut self.blocks).into_values() {

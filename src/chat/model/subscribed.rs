@@ -214,7 +214,7 @@ fn step(line: &Value) -> Result<Step, Fault> {
         // Some providers report a normal end although they request tools.
         "toolUse" | "stop" => Stop::Calls,
         "length" => Stop::MaxTokens,
-        word => Stop::Unknown(truncate_chars(word, 80)),
+        word => Stop::Unknown(word.to_owned()),
     };
     Ok(Step { text, native, calls, stop, tokens: tokens(&line["usage"]) })
 }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use clap::Subcommand;
 use serde_json::{Value, json};
 
-use crate::api::agents::{AgentList, AgentView, Peek, Problem, TurnList, TurnView};
+use crate::api::agents::{AgentList, AgentView, Peek, Problem, StartRequest, TurnList, TurnView};
 use crate::api::channels::{ChannelView, MemberRequest};
 use crate::api::handoffs::{HandoverRequest, RehydrateRequest, Rehydrated};
 use crate::api::promotion::{PromoteRequest, Promotion};
@@ -44,6 +44,9 @@ what to do; an agent that asks something in its terminal is started, and waits f
         /// Also if it has handed over: it gets its own messages again
         #[arg(long)]
         clear_heir: bool,
+        /// In a new session, without what it remembers of its last one
+        #[arg(long)]
+        fresh: bool,
         /// Don't wait until it can receive messages
         #[arg(long)]
         no_wait: bool,
@@ -163,9 +166,8 @@ pub(in crate::cli) fn run(desk: &Desk, command: AgentCommand) -> Result<()> {
         AgentCommand::Show { name } => {
             told(desk, &desk.client()?.get(&format!("/api/agents/{}", part(&name)))?)
         }
-        AgentCommand::Start { name, clear_heir, no_wait } => {
-            let body = if clear_heir { json!({"clear_heir": true}) } else { json!({}) };
-            start(desk, &name, &body, no_wait)
+        AgentCommand::Start { name, clear_heir, fresh, no_wait } => {
+            start(desk, &name, &json!(StartRequest { clear_heir, fresh }), no_wait)
         }
         AgentCommand::Handover { name, note, keep } => {
             let request = HandoverRequest { note, keep };
@@ -325,7 +327,7 @@ fn cause_of(turn: &TurnView) -> String {
         (Some(channel), Some(sequence)) => format!("{channel} {sequence}"),
         (Some(channel), None) => channel.clone(),
         (None, _) if turn.cause == "message" => "a direct message".to_owned(),
-        (None, _) => "its terminal".to_owned(),
+        (None, _) => "no message".to_owned(),
     }
 }
 

@@ -89,6 +89,7 @@ pub(super) fn ask(desk: &Desk, args: &AskArgs) -> Result<u8> {
         action_id: args.action.clone(),
         confirm,
         dry_run: args.dry_run,
+        piped: args.text.as_deref() == Some("-"),
         attachments: attach(&client, &args.attach)?,
     };
     let key = random_token("cli-")?;

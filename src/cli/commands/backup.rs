@@ -282,6 +282,12 @@ fn told(desk: &Desk, report: &Report) -> Result<()> {
         (report.tokens_ended, "tokens revoked: create new ones with wiki-browser token create"),
         (report.persons_disabled, "people stay disabled"),
         (report.persons_lowered, "people keep the lower role they had"),
+        (report.members_removed, "members of channels stay removed"),
+        (report.members_muted, "members of channels stay muted"),
+        (report.channels_paused, "channels stay paused"),
+        (report.agents_stopped, "agents stay stopped"),
+        (report.channels_calmed, "channels: people from outside still wake no agents there"),
+        (report.deliveries_taken, "messages arrived since, or may have, and are not sent again"),
     ] {
         if count > 0 {
             desk.detail("note", &format!("{count} {what}"))?;
@@ -300,6 +306,11 @@ fn told(desk: &Desk, report: &Report) -> Result<()> {
     if report.approvals_withdrawn > 0 {
         let what = "their requests for decisions: approvals withdrawn";
         desk.detail("note", &format!("{what}: {}", report.approvals_withdrawn))?;
+    }
+    for id in &report.jobs_undecided {
+        let what =
+            format!("undecided: wiki-browser job restore {id}, or wiki-browser job keep {id}");
+        desk.detail("changes", &what)?;
     }
     worktrees(desk, report)?;
     approvals(desk, report)?;

@@ -8,8 +8,9 @@ use crate::cli::commands::Desk;
 use crate::cli::terminal::escape;
 use crate::cli::terminal::screen::{Form, Screen, Style};
 use crate::client::working_folder;
+use crate::flows::check::templates;
 use crate::flows::doctor::Patient;
-use crate::script;
+use crate::script::Wear;
 
 /// Narrowest column of text; below it lines are longer than the terminal.
 const TEXT_WIDTH_MIN: usize = 24;
@@ -24,7 +25,7 @@ pub(in crate::cli) fn doctor(desk: &Desk) -> Result<u8> {
             (desk.seams.doctor)(&Patient::Folder(&working_folder()?))?
         }
         Err(cause) => return Err(cause),
-        Ok(path) => match script::load(&path) {
+        Ok(path) => match templates::load(&path, &Wear::default()) {
             Ok(loaded) => (desk.seams.doctor)(&Patient::Site(&loaded))?,
             Err(report) => {
                 if *desk.screen.form() == Form::Words {

@@ -7,15 +7,15 @@
 mod around;
 mod blocks;
 mod carried;
-mod claimed;
+mod claimed_by_agent;
 mod ladder;
 mod map;
 mod moves;
 mod quote;
 mod rewritten;
 pub mod row;
+mod same_words;
 mod selection;
-mod together;
 mod token;
 mod words;
 
@@ -26,12 +26,12 @@ use crate::api::topics::PlacementState;
 use crate::base::BlobId;
 
 pub use around::around;
-pub use claimed::weigh;
+pub use claimed_by_agent::weigh;
 pub use ladder::place;
 pub use map::PairMap;
 pub use quote::place_by_quote;
+pub use same_words::{part, place_together};
 pub use selection::{Portrait, QUOTE_NOT_FOUND, Selection, describe, resolve};
-pub use together::{part, place_together};
 pub(in crate::documents) use words::Words;
 
 /// Longest passage of an anchor, in bytes.

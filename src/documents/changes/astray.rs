@@ -1,8 +1,11 @@
 //! Changes after which git works elsewhere: another repository at `.git`, or a link in the place of
 //! one of its own files and folders.
 //!
-//! **Invariant:** while there is such a change, nothing is written to the repository. A person puts
-//! it back by hand: the original is somewhere outside, and we never move anything there.
+//! **Invariant:** while there is such a change, nothing is written to the repository, except that a
+//! restore removes links behind which nothing is needed. Others a person puts back by hand: the
+//! original is somewhere outside, and we never move anything there.
+
+use camino::Utf8Path;
 
 use crate::api::changes::{Item, Outcome};
 use crate::base::{JobId, Result, fault};
@@ -10,13 +13,10 @@ use crate::documents::changes::plan::{item, outcome};
 use crate::documents::changes::{Changes, PrivateChange};
 use crate::documents::git::{GitFolder, Repo, blocking};
 use crate::documents::snapshot::{
-    HOOKS, Snapshot, Work, behind_now, hook_behind_a_link, hooks_facts, link_at, link_of,
-    may_be_link,
+    GIT, HOOKS, Snapshot, Work, behind_now, hook_behind_a_link, hooks_facts, is_of_worktree,
+    link_at, link_of, may_be_link,
 };
 use crate::process::Root;
-
-/// The name of the repository among changes.
-pub(super) const GIT: &str = ".git";
 
 /// Returns the repositories before and after, if they differ.
 pub(super) fn exchanged(before: &Snapshot, after: &Snapshot) -> Option<(GitFolder, GitFolder)> {
@@ -28,12 +28,18 @@ pub(super) fn exchanged(before: &Snapshot, after: &Snapshot) -> Option<(GitFolde
 }
 
 impl Changes {
-    /// Refuses to write to a repository that these changes have led elsewhere.
+    /// Refuses to write to a repository that these changes have led elsewhere. What
+    /// `is_restored` names is no obstacle.
     ///
     /// # Errors
     /// `conflict` with code `planted_repository`.
-    pub async fn refuse_astray(&self, repo: &Repo, job: &JobId) -> Result<()> {
-        let links = self.private.iter().filter(|it| it.leads_elsewhere());
+    pub async fn refuse_astray(
+        &self,
+        repo: &Repo,
+        job: &JobId,
+        is_restored: fn(&str) -> bool,
+    ) -> Result<()> {
+        let links = self.private.iter().filter(|it| it.leads_elsewhere() && !is_restored(&it.name));
         let links: Vec<PrivateChange> = links.cloned().collect();
         if fault::is_off("git_folder") || (self.folder.is_none() && links.is_empty()) {
             return Ok(());
@@ -79,14 +85,14 @@ pub(super) fn link(repo: &Repo, it: &PrivateChange) -> Result<Option<Item>> {
         return Ok(None);
     }
     let now = link_at(repo, &it.name)?.map_or(Work::Nothing, |target| Work::Link { target });
-    let outcome = outcome(now == it.before, now == it.after, false);
+    let outcome = outcome(now == it.before, now == it.after, it.is_removed());
     let why = match (&it.before, outcome) {
         (Work::Link { target }, Outcome::NotKept) => format!("make it a link to {target} by hand"),
         (_, Outcome::NotKept) => "remove the link, and move back what was there by hand".to_owned(),
         _ => "it is another one now".to_owned(),
     };
-    let to = "put it back by hand".to_owned();
-    Ok(Some(item(format!(".git/{}", it.name), to, outcome, Some(why))))
+    let to = if it.is_removed() { "remove the link" } else { "put it back by hand" };
+    Ok(Some(item(format!(".git/{}", it.name), to.to_owned(), outcome, Some(why))))
 }
 
 /// Returns the plan for what is behind a link in the place of one of git's own files.
@@ -125,4 +131,12 @@ pub(super) fn hook(repo: &Repo, root: &Root, it: &PrivateChange) -> Result<Optio
     let why = if outcome == Outcome::NotKept { why } else { "it is another one now" };
     let name = format!(".git/{}", it.name);
     Ok(Some(item(name, "put it back".to_owned(), outcome, Some(why.to_owned()))))
+}
+
+/// Returns the plan for a file of a worktree that is removed: there is nothing to put back.
+pub(super) fn removed(shared: &Root, it: &PrivateChange) -> Option<Item> {
+    let folder = Utf8Path::new(&it.name).parent().filter(|_| is_of_worktree(&it.name))?;
+    shared.path().join(folder).symlink_metadata().err()?;
+    let to = "nothing: its worktree is removed".to_owned();
+    Some(item(format!(".git/{}", it.name), to, Outcome::AsBefore, None))
 }

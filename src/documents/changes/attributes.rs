@@ -118,19 +118,34 @@ impl Conversions {
         want: &Want,
         end: End,
     ) -> Result<bool> {
-        let (path, state) = (it.path.as_str(), end.of(it));
-        let is_converted = self.checkout(path, end) == Some(Checkout::Converted);
-        let (true, Work::Indexed, Some(staged), Want::File { mode: wanted, .. }) =
-            (is_converted, &state.work, state.staged(), want)
-        else {
+        let is_converted = self.checkout(&it.path, end) == Some(Checkout::Converted);
+        let (true, Want::File { mode: wanted, .. }) = (is_converted, want) else {
             return Ok(false);
         };
-        let (root, at) = (top.clone(), path.to_owned());
+        let (root, at) = (top.clone(), it.path.clone());
         let look = move || root.standing(name::path(&at), SOURCE_BYTES_MAX);
         let Standing::File { bytes, mode } = blocking(look).await?? else { return Ok(false) };
         let is_same_mode = (mode & 0o111 != 0) == (wanted & 0o111 != 0);
+        Ok(is_same_mode && self.is_cleaned_alike(repo, it, &bytes, end).await?)
+    }
+
+    /// Returns whether git would store these bytes as the blob that is in the index at one end,
+    /// where the file was as indexed.
+    pub(super) async fn is_cleaned_alike(
+        &self,
+        repo: &Repo,
+        it: &FileChange,
+        bytes: &[u8],
+        end: End,
+    ) -> Result<bool> {
+        let (path, state) = (it.path.as_str(), end.of(it));
+        let is_converted = self.checkout(path, end) == Some(Checkout::Converted);
+        let (true, Work::Indexed, Some(staged)) = (is_converted, &state.work, state.staged())
+        else {
+            return Ok(false);
+        };
         let tree = self.rules(end).tree.as_ref();
-        Ok(is_same_mode && repo.cleaned(path, &bytes, tree).await? == staged.spot.blob)
+        Ok(repo.cleaned(path, bytes, tree).await? == staged.spot.blob)
     }
 }
 

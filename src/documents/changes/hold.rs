@@ -4,13 +4,13 @@
 
 use std::collections::BTreeSet;
 
-use camino::Utf8PathBuf;
+use camino::{Utf8Path, Utf8PathBuf};
 
 use crate::base::{BlobId, Error, JobId, Result};
 use crate::documents::changes::{Changes, FileChange, ignored};
 use crate::documents::commit::Person;
 use crate::documents::git::Repo;
-use crate::documents::snapshot::{Kept, PathState, Tip, Work, name};
+use crate::documents::snapshot::{ASIDE, Kept, PathState, Tip, Work, name};
 
 /// One of the two states.
 struct Side {
@@ -33,7 +33,8 @@ impl Changes {
         (before, after): (&Tip, &Tip),
     ) -> Result<()> {
         repo.refuse_replaced().await?;
-        self.refuse_astray(repo, job).await?;
+        // Nothing is put aside here.
+        self.refuse_astray(repo, job, |it| Utf8Path::new(it).starts_with(ASIDE)).await?;
         self.store_contents(repo, kept).await?;
         let mut orders = String::new();
         let base = format!("refs/wiki-browser/jobs/{job}");

@@ -4,10 +4,12 @@
 //! attributed to the agent; it was made "while the job ran".
 
 mod alike;
+mod aside;
 mod astray;
 mod attributes;
 mod hold;
 mod ignored;
+mod modes;
 mod plan;
 mod private;
 mod refs;
@@ -16,6 +18,7 @@ pub mod row;
 mod sight;
 mod spare;
 mod starts;
+mod unblock;
 mod unread;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -26,11 +29,11 @@ use crate::base::{BlobId, JobId, Result, is_agent_file, links_skills};
 use crate::documents::git::{GitFolder, Repo};
 use crate::documents::proposals::attempt;
 use crate::documents::snapshot::{
-    Kept, PathState, STEERS, Snapshot, Spot, Tip, Unclean, Work, name,
+    GIT, Kept, PathState, STEERS, Snapshot, Spot, Tip, Unclean, Work, name,
 };
 use crate::store::Store;
 
-use private::{judge_behind, private};
+use private::{judge_behind, judge_named, private};
 use refs::refs;
 
 pub use crate::api::changes::ChangesState;
@@ -39,6 +42,7 @@ pub use private::PrivateChange;
 pub use refs::RefChange;
 pub use restore::Wish;
 pub use row::ChangesRow;
+pub use unblock::unblock;
 
 /// Most files, and most branches, whose states are recorded.
 const FILES_MAX: usize = 2_000;
@@ -237,10 +241,11 @@ pub async fn compare(
         ..Changes::default()
     };
     judge_behind(repo, &mut changes.private).await?;
+    judge_named(repo, kept, (&before, after), &mut changes.private).await?;
     ignored::judge(repo, kept, (&before, after), &mut changes).await?;
     sight::look_again(repo, kept, &before, &mut changes).await?;
     unread::drop_unchanged(repo, &mut changes).await?;
-    starts::note(repo, kept, &mut changes.private).await?;
+    starts::note(repo, kept, &before, &mut changes.private).await?;
     let mut named = named.to_vec();
     if !changes.files.is_empty() {
         named.extend(repo.named_by_settings().await?);
@@ -250,7 +255,7 @@ pub async fn compare(
     // Collected before the list is truncated: one decision covers all of them.
     let private = changes.private.iter().filter(|it| it.steers());
     let steering = changes.files.iter().filter(|it| it.steers(&named)).map(|it| it.path.clone());
-    let folder = changes.folder.iter().map(|_| astray::GIT.to_owned());
+    let folder = changes.folder.iter().map(|_| GIT.to_owned());
     let steering = folder.chain(private.map(PrivateChange::steering_name)).chain(steering);
     changes.agent_files = steering.take(NAMED_MAX).collect();
     changes.steering =

@@ -67,10 +67,13 @@ pub(super) struct Present {
     pub(super) refs: BTreeMap<String, BlobId>,
     pub(super) stash: Vec<Stashed>,
     index: BTreeMap<String, Vec<Staged>>,
-    conversions: Conversions,
+    pub(super) conversions: Conversions,
     /// Folders that the restore makes: of paths that stood there before.
     folders: BTreeSet<String>,
     top: Root,
+    /// Whether this restore puts settings back that decide how git converts files: what is the
+    /// same to git now may be another text then.
+    pub(super) is_settings_due: bool,
 }
 
 impl Present {
@@ -92,6 +95,7 @@ impl Present {
             conversions: Conversions::of(repo, changes, &paths, place).await?,
             folders: changes.files.iter().filter(|it| was_there(it)).flat_map(above).collect(),
             top: blocking(move || Root::open(&top)).await??,
+            is_settings_due: false,
         })
     }
 
@@ -218,17 +222,25 @@ impl Present {
         let to = match (&it.before.work, it.before.index.is_empty()) {
             (Work::Nothing, true) => "remove it",
             (Work::Nothing, false) => "remove the file",
+            (_, _) if it.how == "staged" && it.before.index == it.after.index => {
+                "put its mode back"
+            }
             (_, _) if it.how == "staged" => "put the index back",
             (_, _) if it.how == "deleted" => "write it again",
             _ => "put the earlier text back",
         };
-        let is_before = now == was && index == it.before.index;
+        let mode = self.mode_since(it).await?;
+        let is_before = now == was
+            && index == it.before.index
+            && !mode.is_some_and(|it| it.is_as_left())
+            && !self.is_due(repo, it).await?;
         // It can be read now that there are fewer: whether it is what there was nobody knows.
         let is_file = matches!(&now, Want::File { .. }) && now != was;
         let is_unread = is_file && matches!(&is, Want::Seen(facts) if facts != FOLDER);
         // Index and file are judged separately: somebody may have restored one of them already.
         let is_after = (now == is || now == was || is_unread)
-            && (index == it.after.index.as_slice() || is_partly(index, &it.before.index));
+            && (index == it.after.index.as_slice() || is_partly(index, &it.before.index))
+            && !mode.is_some_and(|it| it.is_other());
         let lost = match (&it.obstacle, &was) {
             (Some(why), _) => Some(why.clone()),
             (None, Want::Unknown(why)) => Some((*why).to_owned()),
@@ -274,6 +286,9 @@ impl Present {
         }
         if let Some(link) = astray::link(repo, it)? {
             return Ok(link);
+        }
+        if let Some(removed) = astray::removed(&root, it) {
+            return Ok(removed);
         }
         let now = standing(repo, &root, &it.name).await?;
         let (was, is) = (plain(&it.before), plain(&it.after));
@@ -362,7 +377,7 @@ impl Present {
         }
     }
 
-    async fn standing(&self, repo: &Repo, path: &str) -> Result<Want> {
+    pub(super) async fn standing(&self, repo: &Repo, path: &str) -> Result<Want> {
         standing(repo, &self.top, path).await
     }
 

@@ -3,12 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem;
 
+use camino::Utf8Path;
 use serde::{Deserialize, Serialize};
 
 use crate::base::{Error, Result};
 use crate::documents::git::{Repo, blocking};
 use crate::documents::snapshot::{
-    HOOKS, Snapshot, Work, behind_again, link_of, may_be_link, names_lock,
+    GIT, HOOKS, Kept, OTHER_NAME, Snapshot, Work, behind_again, is_removable, is_usual, link_of,
+    may_be_link, names_lock,
 };
 
 /// A changed file of git's own.
@@ -32,6 +34,16 @@ impl PrivateChange {
         may_be_link(&self.name) && matches!(self.after, Work::Link { .. })
     }
 
+    /// Returns whether it is a link that a restore removes.
+    pub(super) fn is_removed(&self) -> bool {
+        self.leads_elsewhere() && self.before == Work::Nothing && is_removable(&self.name)
+    }
+
+    /// Returns whether it is a log with another name since.
+    pub(super) fn has_other_name(&self) -> bool {
+        is_other_name(&self.after)
+    }
+
     /// Returns its name, and what happened to it.
     pub(super) fn shown(&self) -> String {
         let how = match (&self.before, &self.after) {
@@ -44,6 +56,10 @@ impl PrivateChange {
         };
         format!(".git/{} ({how})", self.name)
     }
+}
+
+fn is_other_name(work: &Work) -> bool {
+    matches!(work, Work::Link { target } if target == OTHER_NAME)
 }
 
 /// Drops what is behind links that changed themselves, unless it is not behind the earlier link any
@@ -72,6 +88,45 @@ pub(super) async fn judge_behind(repo: &Repo, changes: &mut Vec<PrivateChange>) 
     Ok(())
 }
 
+/// Corrects changes of files that only one of the looks has read, because git's settings name them
+/// since, or not any more: what was there before nobody knows, and what is there now is read.
+pub(super) async fn judge_named(
+    repo: &Repo,
+    kept: &Kept,
+    (before, after): (&Snapshot, &Snapshot),
+    changes: &mut Vec<PrivateChange>,
+) -> Result<()> {
+    let own = |it: &PrivateChange| link_of(&it.name).unwrap_or(&it.name).to_owned();
+    let is_read = |of: &Snapshot, it: &PrivateChange| is_usual(&own(it)) || of.names(&own(it));
+    changes.retain(|it| is_read(before, it));
+    let unread = changes.iter().filter(|it| !is_read(after, it));
+    let unread: Vec<String> = unread.map(|it| it.name.clone()).collect();
+    if unread.is_empty() {
+        return Ok(());
+    }
+    let plain = unread.iter().filter(|it| link_of(it).is_none()).cloned().collect();
+    let works = repo.own_works(kept, plain).await?;
+    for it in changes.iter_mut().filter(|it| unread.contains(&it.name)) {
+        it.after = match works.get(&it.name) {
+            Some(work) => work.clone(),
+            None => {
+                let (repo, before) = (repo.clone(), it.before.clone());
+                blocking(move || behind_again(&repo, &before)).await??
+            }
+        };
+    }
+    changes.retain(|it| it.before != it.after);
+    Ok(())
+}
+
+impl Snapshot {
+    /// Returns whether git's settings name one of git's own files, or a folder that it is in.
+    pub(super) fn names(&self, own: &str) -> bool {
+        let own = Utf8Path::new(GIT).join(own);
+        self.named.iter().any(|it| Utf8Path::new(it) != GIT && own.starts_with(it))
+    }
+}
+
 pub(super) fn private(before: &Snapshot, after: &Snapshot) -> Vec<PrivateChange> {
     let names: BTreeSet<&String> = before.private.keys().chain(after.private.keys()).collect();
     // A snapshot of an earlier version of this program has no links.
@@ -84,7 +139,10 @@ pub(super) fn private(before: &Snapshot, after: &Snapshot) -> Vec<PrivateChange>
         after: state(&after.private, name),
         starts: Vec::new(),
     });
-    let mut changes: Vec<PrivateChange> = changes.filter(|it| it.before != it.after).collect();
+    // A log whose other name is gone leads nowhere any more.
+    let is_gone = |it: &PrivateChange| is_other_name(&it.before) && it.after == Work::Nothing;
+    let changes = changes.filter(|it| it.before != it.after && !is_gone(it));
+    let mut changes: Vec<PrivateChange> = changes.collect();
     let is_link = |it: &PrivateChange| it.name == HOOKS && matches!(it.after, Work::Link { .. });
     if changes.iter().any(|it| is_link(it) && it.before == Work::Nothing) {
         // What is behind a link that is new goes with it.

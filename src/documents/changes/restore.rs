@@ -5,20 +5,24 @@
 //! (`refs/wiki-browser/jobs/ID/after`), so that the restore can be undone too. Every step is
 //! repeatable: after a crash the remaining changes can still be restored.
 
-use std::os::unix::fs::DirBuilderExt as _;
-
-use camino::{Utf8Path, Utf8PathBuf};
+use std::collections::BTreeMap;
 
 use crate::api::changes::{Item, Outcome};
 use crate::base::limit::SOURCE_BYTES_MAX;
-use crate::base::{Context, Error, ErrorKind, JobId, Result, fault};
+use crate::base::{Error, JobId, Result, fault};
 use crate::documents::changes::attributes::End;
+use crate::documents::changes::modes::ModeSince;
 use crate::documents::changes::plan::{FOLDER, Plan, Present, Want, clash, plain, want_of};
 use crate::documents::changes::spare::spare_of;
-use crate::documents::changes::{Changes, FileChange, PrivateChange, RefChange, astray};
+use crate::documents::changes::{Changes, FileChange, PrivateChange, RefChange, aside, astray};
 use crate::documents::git::{Repo, blocking};
-use crate::documents::snapshot::{Kept, STASH, Snapshot, Staged, Work, git_root, name};
+use crate::documents::snapshot::{
+    GIT, Kept, STASH, Snapshot, Staged, Work, git_root, is_removable, link_at, name,
+};
 use crate::process::{Root, Standing};
+
+/// The files whose settings decide how git converts others.
+const CONVERT: [&str; 3] = [".git/config", ".git/config.worktree", ".git/info/attributes"];
 
 /// A request to restore changes.
 #[derive(Clone, Debug)]
@@ -49,17 +53,19 @@ impl Changes {
         if !wish.is_rehearsal {
             self.clear_spares(repo, kept, &wish.job).await?;
         }
-        let present = Present::of(repo, self, (kept, &wish.job)).await?;
-        let mut plan = self.plan(repo, &present).await?;
-        if !wish.names.is_empty() {
-            plan.items.retain(|it| wish.names.iter().any(|name| is_named(&it.name, name)));
-        }
+        let mut present = Present::of(repo, self, (kept, &wish.job)).await?;
+        let is_wanted = |it: &Item| {
+            wish.names.is_empty() || wish.names.iter().any(|name| is_named(&it.name, name))
+        };
+        let mut plan = self.plan(repo, &mut present, is_wanted).await?;
+        plan.items.retain(is_wanted);
         present.refuse_folders(self, &mut plan).await?;
         present.refuse_clashes(self, &mut plan);
         if wish.is_rehearsal {
             return Ok(plan);
         }
-        self.refuse_astray(repo, &wish.job).await?;
+        self.refuse_astray(repo, &wish.job, is_removable).await?;
+        self.refuse_linked_aside(repo, &wish.job, &plan).await?;
         if wish.names.is_empty() && !fault::is_off("restore_compare") {
             refuse_in_part(&plan, self, &wish.job)?;
         }
@@ -67,14 +73,20 @@ impl Changes {
             // It could not be stored after the job: perhaps there was another repository.
             self.store_contents(repo, kept).await?;
         }
-        let putting = Putting { repo, changes: self, present, job: &wish.job };
+        let expected = BTreeMap::new();
+        let putting = Putting { repo, kept, changes: self, present, job: &wish.job, expected };
         putting.all(&mut plan).await?;
         let now = repo.look_within(kept, &[]).await?;
         repo.looks().amend(|before| self.amend(before, &now, &plan));
         Ok(plan)
     }
 
-    async fn plan(&self, repo: &Repo, present: &Present) -> Result<Plan> {
+    async fn plan(
+        &self,
+        repo: &Repo,
+        present: &mut Present,
+        is_wanted: impl Fn(&Item) -> bool,
+    ) -> Result<Plan> {
         let mut items = Vec::new();
         if let Some((was, is)) = &self.folder {
             items.push(astray::repository(repo, was, is).await?);
@@ -82,6 +94,9 @@ impl Changes {
         for it in &self.private {
             items.push(present.private(repo, it).await?);
         }
+        present.is_settings_due = items
+            .iter()
+            .any(|it| CONVERT.contains(&it.name.as_str()) && is_put(it) && is_wanted(it));
         items.extend(self.tip.iter().map(|it| present.head(it)));
         for it in &self.refs {
             items.push(present.branch(repo, it).await?);
@@ -110,7 +125,7 @@ impl Changes {
         let head = self.tip.iter().map(|_| "HEAD".to_owned());
         let refs = self.refs.iter().map(|it| it.name.clone());
         let files = self.files.iter().map(|it| it.path.clone());
-        let folder = self.folder.iter().map(|_| astray::GIT.to_owned());
+        let folder = self.folder.iter().map(|_| GIT.to_owned());
         folder.chain(private).chain(head).chain(refs).chain(files).collect()
     }
 
@@ -184,26 +199,47 @@ fn refuse_in_part(plan: &Plan, changes: &Changes, job: &JobId) -> Result<()> {
     Err(Error::conflict(code, format!("{message}{more}")).hint(hint))
 }
 
+fn is_put(it: &Item) -> bool {
+    it.outcome == Outcome::Ready
+}
+
 /// A restore in progress.
 struct Putting<'a> {
     repo: &'a Repo,
+    kept: &'a Kept,
     changes: &'a Changes,
     present: Present,
     job: &'a JobId,
+    /// What may stand at the files, as judged by the job's settings, if they are put back first.
+    expected: BTreeMap<String, Vec<Want>>,
 }
 
 impl Putting<'_> {
     /// Restores what is ready, in the order of the plan: locks first, files last.
-    async fn all(&self, plan: &mut Plan) -> Result<()> {
+    async fn all(mut self, plan: &mut Plan) -> Result<()> {
         let is_ready = |plan: &Plan, name: &str| {
             plan.items.iter().any(|it| it.name == name && it.outcome == Outcome::Ready)
         };
-        for it in &self.changes.private {
+        let files: Vec<&FileChange> =
+            self.changes.files.iter().filter(|it| is_ready(plan, &it.path)).collect();
+        if self.present.is_settings_due {
+            for it in &files {
+                self.expected.insert(it.path.clone(), self.expected_at(it).await?);
+            }
+        }
+        // Links first: something may be put aside in their place.
+        let (links, rest): (Vec<_>, Vec<_>) =
+            self.changes.private.iter().partition(|it| it.is_removed());
+        for it in links.into_iter().chain(rest) {
             let name = format!(".git/{}", it.name);
             if is_ready(plan, &name) {
                 let done = self.private(it).await?;
                 note(plan, &name, done);
             }
+        }
+        if self.present.is_settings_due {
+            // From here on, files are judged by the settings of the start.
+            self.present = Present::of(self.repo, self.changes, (self.kept, self.job)).await?;
         }
         if let Some((was, _)) = self.changes.tip.as_ref().filter(|_| is_ready(plan, "HEAD")) {
             self.own_log("HEAD").await?;
@@ -218,8 +254,6 @@ impl Putting<'_> {
             note(plan, "HEAD", true);
         }
         self.refs(plan, is_ready).await?;
-        let files: Vec<&FileChange> =
-            self.changes.files.iter().filter(|it| is_ready(plan, &it.path)).collect();
         if files.is_empty() {
             return Ok(());
         }
@@ -249,6 +283,10 @@ impl Putting<'_> {
             self.changes.refs.iter().filter(|it| is_ready(plan, &it.name)).collect();
         let (stash, plain): (Vec<&RefChange>, Vec<&RefChange>) =
             ready.iter().copied().partition(|it| !it.entries_before.is_empty());
+        if !ready.is_empty() {
+            // Git also tells it there, if the branch is checked out.
+            self.own_log("HEAD").await?;
+        }
         for it in &ready {
             self.own_log(&it.name).await?;
         }
@@ -328,17 +366,31 @@ impl Putting<'_> {
         Ok(())
     }
 
+    async fn expected_at(&self, it: &FileChange) -> Result<Vec<Want>> {
+        let was = self.present.want(self.repo, it, End::Before).await?;
+        let is = self.present.want(self.repo, it, End::After).await?;
+        self.present.expected(self.repo, it, (&was, &is)).await
+    }
+
     async fn file(&self, it: &FileChange) -> Result<bool> {
         let present = &self.present;
         let was = present.want(self.repo, it, End::Before).await?;
         let is = present.want(self.repo, it, End::After).await?;
-        if was == is {
+        let is_as_left = present.mode_since(it).await? == Some(ModeSince::AsLeft);
+        if was == is && !is_as_left && self.expected.is_empty() {
             return Ok(true);
+        }
+        if let Some(mode) = present.mode_alone(self.repo, it, &was).await? {
+            let (top, path) = (present.top().clone(), name::path(&it.path));
+            return blocking(move || top.set_mode(&path, mode, SOURCE_BYTES_MAX)).await?;
         }
         let Some(new) = present.standing_before(self.repo, it, &was).await? else {
             return Ok(false);
         };
-        let mut expected = present.expected(self.repo, it, (&was, &is)).await?;
+        let mut expected = match self.expected.get(&it.path) {
+            Some(known) => known.clone(),
+            None => present.expected(self.repo, it, (&was, &is)).await?,
+        };
         if expected[0] == Want::Seen(FOLDER.to_owned()) {
             // Its contents were removed before, and the folder with them.
             expected.push(Want::Nothing);
@@ -349,7 +401,11 @@ impl Putting<'_> {
     async fn private(&self, it: &PrivateChange) -> Result<bool> {
         let root = git_root(self.repo, &it.name)?;
         let new = match &it.before {
-            Work::Nothing => return self.put_aside(&it.name, root.path()).await,
+            Work::Nothing if it.is_removed() && !it.has_other_name() => Standing::Nothing,
+            Work::Nothing => {
+                aside::put(self.repo, self.job, (root, &it.name)).await?;
+                return Ok(true);
+            }
             Work::Link { target } => Standing::Link { target: target.clone() },
             Work::File { blob, mode } => {
                 let bytes = self.repo.read_blob(blob, SOURCE_BYTES_MAX).await?;
@@ -380,29 +436,15 @@ impl Putting<'_> {
 
     /// Puts links aside where git would write the log of a ref: what they lead to is not git's.
     async fn own_log(&self, reference: &str) -> Result<()> {
-        let root = git_root(self.repo, reference)?;
         let log = format!("logs/{reference}");
         let ends = log.match_indices('/').map(|(at, _)| at).chain([log.len()]);
         for part in ends.map(|end| &log[..end]) {
-            if root.path().join(part).is_symlink() {
-                self.put_aside(part, root.path()).await?;
+            if link_at(self.repo, part)?.is_some() {
+                let root = git_root(self.repo, part)?;
+                aside::put(self.repo, self.job, (root, part)).await?;
             }
         }
         Ok(())
-    }
-
-    /// Moves a new file of git's own, such as a lock or an unfinished operation, out of the way.
-    async fn put_aside(&self, own: &str, folder: &Utf8Path) -> Result<bool> {
-        let from = folder.join(own);
-        let aside = self.repo.git_dir().join("wiki-browser").join(self.job.as_str());
-        let to = aside.join(own.replace('/', "-"));
-        let work = move || -> Result<()> {
-            let cannot = || format!("cannot put {from} aside");
-            make_private(&aside)?;
-            std::fs::rename(&from, &to).context(ErrorKind::Unavailable, cannot)
-        };
-        blocking(work).await??;
-        Ok(true)
     }
 }
 
@@ -416,14 +458,6 @@ fn order(it: &RefChange) -> Option<(&str, String)> {
         (None, None) => return None,
     };
     Some((name, order))
-}
-
-fn make_private(folder: &Utf8PathBuf) -> Result<()> {
-    std::fs::DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(folder)
-        .context(ErrorKind::Unavailable, || format!("cannot create {folder}"))
 }
 
 fn note(plan: &mut Plan, name: &str, is_done: bool) {

@@ -1,13 +1,14 @@
 //! Finishes or undoes approvals that a crash interrupted.
 
 use crate::base::limit::SOURCE_BYTES_MAX;
-use crate::base::{AttemptId, ProposalId, Result, fault};
+use crate::base::{AttemptId, Error, ProposalId, Result, fault};
 use crate::documents::commit::place::{Change, Place, Step};
 use crate::documents::commit::replaced::Aside;
 use crate::documents::commit::{Committed, Settle, Settled, aside_index, drop_row, settle_row};
-use crate::documents::git::OBJECT_MISMATCH;
-use crate::documents::git::{Moved, Person, Repo};
-use crate::documents::proposals::attempt::{self, Prepared};
+use crate::documents::git::{
+    Moved, OBJECT_MISMATCH, PLANTED_REPOSITORY, Person, Repo, SPECIAL_FILE,
+};
+use crate::documents::proposals::attempt::{self, Attempt, Prepared};
 use crate::documents::sources::creation::SOURCE_EXISTS;
 use crate::process::{SOURCE_DIRTY, SOURCE_GONE, Spare};
 use crate::store::Store;
@@ -48,8 +49,62 @@ pub struct Recovered {
 /// `unavailable` if the journal cannot be read. Problems of a single approval are reported in its
 /// [`Outcome`].
 pub async fn recover(repo: &Repo, store: &Store, settle: Settle) -> Result<Vec<Recovered>> {
-    let _turn = repo.turn().await?;
+    // So that nobody who begins nothing is refused.
+    if store.read(attempt::prepared).await?.is_empty() {
+        return Ok(Vec::new());
+    }
+    let _turn = match repo.turn().await {
+        Ok(turn) => turn,
+        Err(cause) if matches!(cause.code_str(), PLANTED_REPOSITORY | SPECIAL_FILE) => {
+            return all_wait(store, &cause).await;
+        }
+        Err(cause) => return Err(cause),
+    };
     recover_all(repo, store, &settle).await
+}
+
+/// Notes that nothing can be decided while the repository is not to be touched.
+async fn all_wait(store: &Store, cause: &Error) -> Result<Vec<Recovered>> {
+    let mut waiting = Vec::new();
+    for row in store.read(attempt::prepared).await? {
+        let outcome = Outcome::Waiting { why: told(cause) };
+        note(store, &row, &outcome).await?;
+        waiting.push(Recovered {
+            attempt: row.attempt.id,
+            proposal_id: row.attempt.proposal_id,
+            branch: row.attempt.branch,
+            outcome,
+        });
+    }
+    Ok(waiting)
+}
+
+/// Says what has become of an approval: in the log, and, if it waits, in the journal.
+async fn note(store: &Store, row: &Prepared, outcome: &Outcome) -> Result<()> {
+    let Attempt { id: attempt, proposal_id, .. } = &row.attempt;
+    match outcome {
+        Outcome::Settled(it) => {
+            let commit = &it.commit;
+            tracing::info!(attempt_id = %attempt, "approval of {proposal_id} is {commit}");
+        }
+        Outcome::Dropped { note } => {
+            tracing::warn!(attempt_id = %attempt, "approval of {proposal_id} dropped: {note}");
+        }
+        Outcome::Waiting { why } if row.waits_for.as_ref() != Some(why) => {
+            tracing::error!(attempt_id = %attempt, "approval of {proposal_id} waits: {why}");
+            let (id, why) = (attempt.clone(), why.clone());
+            store.write(move |tx| attempt::annotate(tx, &id, &why)).await?;
+        }
+        Outcome::Waiting { .. } => {}
+    }
+    Ok(())
+}
+
+fn told(cause: &Error) -> String {
+    match cause.hint_str() {
+        Some(hint) => format!("{}; {hint}", cause.chain()),
+        None => cause.chain(),
+    }
 }
 
 /// Like [`recover`], for a caller that holds the turn.
@@ -76,25 +131,10 @@ pub(super) async fn recover_all(
             proposed_blob: row.proposed_blob.clone(),
         };
         let aside = Aside::of(store, &attempt, &row.base_blob);
-        let outcome = Recovery { repo, store, settle, row, change, aside }.run().await;
-        let outcome = outcome.unwrap_or_else(|error| Outcome::Waiting {
-            why: match error.hint_str() {
-                Some(hint) => format!("{}; {hint}", error.chain()),
-                None => error.chain(),
-            },
-        });
-        match &outcome {
-            Outcome::Settled(it) => {
-                let commit = &it.commit;
-                tracing::info!(attempt_id = %attempt, "approval of {proposal_id} is {commit}");
-            }
-            Outcome::Dropped { note } => {
-                tracing::warn!(attempt_id = %attempt, "approval of {proposal_id} dropped: {note}");
-            }
-            Outcome::Waiting { why } => {
-                tracing::error!(attempt_id = %attempt, "approval of {proposal_id} waits: {why}");
-            }
-        }
+        let recovery = Recovery { repo, store, settle, row, change, aside };
+        let outcome = recovery.run().await;
+        let outcome = outcome.unwrap_or_else(|error| Outcome::Waiting { why: told(&error) });
+        note(store, &recovery.row, &outcome).await?;
         recovered.push(Recovered { attempt, proposal_id, branch, outcome });
     }
     Ok(recovered)

@@ -5,6 +5,7 @@ use crate::documents::commit::place::{Change, Place};
 use crate::documents::git::{Grove, Head, Repo};
 use crate::documents::proposals::proposal::STALE_BASE;
 use crate::documents::sources::creation::exists;
+use crate::documents::sources::source::{ADD_GLOB, NOT_A_SOURCE};
 use crate::documents::sources::writable::Writable;
 use crate::process::SOURCE_GONE;
 
@@ -73,6 +74,9 @@ pub(super) fn gone_is_conflict(cause: Error) -> Error {
     }
     let hint = match (cause.code_str(), cause.hint_str()) {
         (SOURCE_GONE, Some(hint)) => hint.to_owned(),
+        (NOT_A_SOURCE, Some(ADD_GLOB)) => "the site's `sources` no longer names it; name it again \
+                                           and restart the server, or reject the proposal"
+            .to_owned(),
         _ => "the source was deleted or renamed; bring it back, or reject the proposal".to_owned(),
     };
     Error::conflict(SOURCE_GONE, cause.message().to_owned()).hint(hint)
@@ -81,5 +85,5 @@ pub(super) fn gone_is_conflict(cause: Error) -> Error {
 /// Returns the error for a base that is no longer the newest version.
 pub(super) fn stale(path: &SourcePath) -> Error {
     Error::conflict(STALE_BASE, format!("{path} has changed since"))
-        .hint("ask for a new proposal: retry the job")
+        .hint("request changes, or start a new job")
 }

@@ -3,6 +3,7 @@
 //! **Invariant:** nothing named by the repository's configuration is run: no hook, monitor, helper,
 //! pager, signer or transport, because our settings win; and no filter, because calls that could
 //! start one read only our configuration (`settings.rs`), even if it changes meanwhile.
+//! **Invariant:** it is not started where it would wait for ever (`special.rs`).
 //! **Invariant:** no variable of this program's environment that begins with `GIT_` reaches git.
 
 use std::sync::Arc;
@@ -13,7 +14,9 @@ use tokio::sync::Semaphore;
 
 use crate::base::{Context, Error, ErrorKind, Result, truncate_chars};
 use crate::documents::git::failure::failure;
+use crate::documents::git::reach::Reach;
 use crate::documents::git::settings::Settings;
+use crate::documents::git::special::Gate;
 use crate::process::{COMMAND_NOT_STARTED, COMMAND_TIMEOUT, Children, Run, run};
 
 /// Timeout of a call that only reads.
@@ -84,6 +87,8 @@ pub(in crate::documents) struct Git {
     environment: Vec<(String, String)>,
     children: Children,
     slots: Arc<Semaphore>,
+    /// Absent until the repository is known.
+    gate: Option<Arc<Gate>>,
 }
 
 /// A call under construction.
@@ -120,9 +125,10 @@ impl Git {
             .filter_map(|name| std::env::var(name).ok().map(|value| ((*name).to_owned(), value)));
         let fixed =
             ENVIRONMENT.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
-        let environment = kept.chain(fixed).collect();
+        let mark = children.site_mark().map(|(name, site)| (name.to_owned(), site.to_owned()));
+        let environment = kept.chain(fixed).chain(mark).collect();
         let slots = Arc::new(Semaphore::new(CALLS_MAX));
-        Git { program, folder: folder.to_owned(), environment, children, slots }
+        Git { program, folder: folder.to_owned(), environment, children, slots, gate: None }
     }
 
     /// Returns a git with fixed repository and working tree, so that neither is discovered again,
@@ -136,7 +142,13 @@ impl Git {
         self.environment.push(("GIT_DIR".to_owned(), git_dir.to_string()));
         self.environment.push(("GIT_COMMON_DIR".to_owned(), common.to_string()));
         self.environment.push(("GIT_WORK_TREE".to_owned(), work_tree.to_string()));
+        self.gate = Some(Arc::new(Gate::new(work_tree, git_dir, common)));
         self
+    }
+
+    /// Returns what looks before git is started; absent until the repository is known.
+    pub(in crate::documents) fn gate(&self) -> Option<&Gate> {
+        self.gate.as_deref()
     }
 
     /// Returns its working folder: the top of the working tree.
@@ -222,8 +234,12 @@ impl Call<'_> {
     /// Runs the call.
     ///
     /// # Errors
-    /// `unavailable` if git cannot be started or times out; `too_large` if it prints too much.
+    /// `unavailable` if git cannot be started or times out, with code `special_file` if it would
+    /// wait for ever; `too_large` if it prints too much.
     pub(in crate::documents) async fn run(self) -> Result<Answer> {
+        if let Some(gate) = self.git.gate() {
+            gate.pass(self.git, Reach::of(&self.args), false).await?;
+        }
         let slot = Arc::clone(&self.git.slots).acquire_owned().await;
         let _slot = slot.context(ErrorKind::Unavailable, || "the server is stopping".to_owned())?;
         let what = self.args.chunks(2).find(|it| it[0] != "-c").map(|it| it[0].clone());

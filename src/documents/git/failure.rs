@@ -104,10 +104,8 @@ fn meaning(what: &str, said: &str) -> Error {
         return Error::conflict(MERGE_IN_PROGRESS, "the index has merge conflicts")
             .hint("resolve them first");
     }
-    if said.contains("detected dubious ownership") {
-        return Error::unavailable("the repository belongs to another user")
-            .code(UNSAFE_REPOSITORY)
-            .hint("run `git config --global --add safe.directory FOLDER` as the server's user");
+    if let Some((_, rest)) = said.split_once("detected dubious ownership") {
+        return of_another_user(rest.split('\'').nth(1).unwrap_or("FOLDER"));
     }
     if starts(&["fatal: not a git repository"]) {
         return Error::unavailable("the repository no longer exists")
@@ -145,6 +143,13 @@ fn is_unwritten(said: &str, cause: Option<&str>) -> bool {
     })
 }
 
+fn of_another_user(folder: &str) -> Error {
+    let trust = format!("git config --global --add safe.directory '{folder}'");
+    Error::unavailable("the repository belongs to another user")
+        .code(UNSAFE_REPOSITORY)
+        .hint(format!("run `{trust}` as the server's user"))
+}
+
 /// Returns the error for a full disk.
 pub(in crate::documents::git) fn disk_full() -> Error {
     Error::unavailable("the disk is full")
@@ -169,6 +174,14 @@ pub(in crate::documents::git) fn damaged(message: impl Into<String>) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_folder_of_another_user_is_named() {
+        let said = "fatal: detected dubious ownership in repository at '/srv/wiki'\nTo add an";
+        let error = failure("status", 128, said);
+        let hint = error.hint_str().unwrap();
+        assert!(hint.contains("safe.directory '/srv/wiki'`"), "{hint}");
+    }
 
     #[test]
     fn what_git_says_is_recognized_by_the_ends_of_its_lines() {

@@ -12,8 +12,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::base::{Error, JobId, Result, fault};
 use crate::documents::git::planted::PLANTED_REPOSITORY;
-use crate::documents::git::{GIT_FILE_BYTES_MAX, Repo, blocking};
-use crate::process::{Root, read_small};
+use crate::documents::git::special_search::led_by;
+use crate::documents::git::{Repo, blocking};
+use crate::process::Root;
 
 /// What stands for a folder that is missing or closed.
 const NOTHING: &str = "nothing";
@@ -114,15 +115,6 @@ fn at(top: &Utf8Path, place: &Utf8Path) -> (String, Option<Utf8PathBuf>) {
     }
 }
 
-/// Returns what a file in the place of git's folder names.
-fn led_by(folder: &Utf8Path, file: &Utf8Path) -> Option<(String, Utf8PathBuf)> {
-    let bytes = u64::try_from(GIT_FILE_BYTES_MAX).unwrap_or(u64::MAX);
-    let text = read_small(file, bytes).ok()??;
-    let text = String::from_utf8(text).ok()?;
-    let told = text.strip_prefix("gitdir:")?.trim();
-    Some((told.to_owned(), folder.join(told)))
-}
-
 /// The repository that was opened, or accepted since; its folders are held open.
 pub(super) struct OpenedFolder {
     folder: GitFolder,
@@ -156,12 +148,14 @@ impl Repo {
     }
 
     /// Refuses a repository that is neither the one that was opened nor the one with which a
-    /// running job began, and one in which a link leads git elsewhere since a running job began.
+    /// running job began, one in which a link leads git elsewhere since a running job began, and
+    /// one where git would wait.
     ///
     /// # Errors
-    /// `conflict` with code `planted_repository`.
+    /// `conflict` with code `planted_repository`; `unavailable` with code `special_file`.
     pub(in crate::documents) async fn refuse_replaced(&self) -> Result<()> {
         let Some(opened) = &self.shared.opened else { return Ok(()) };
+        self.refuse_special().await?;
         if fault::is_off("git_folder") {
             return Ok(());
         }

@@ -7,7 +7,7 @@ use crate::base::{Context, Error, ErrorKind, Result};
 
 /// The globs of a site, in any order: a file is a Source if one without `!` matches it and none
 /// with `!` does.
-pub(in crate::documents) struct SourceGlobs {
+pub struct SourceGlobs {
     included: GlobSet,
     excluded: GlobSet,
 }
@@ -17,7 +17,7 @@ impl SourceGlobs {
     ///
     /// # Errors
     /// `invalid` with code `bad_glob`.
-    pub(in crate::documents) fn of(sources: &[String]) -> Result<SourceGlobs> {
+    pub fn of(sources: &[String]) -> Result<SourceGlobs> {
         let (mut included, mut excluded) = (GlobSetBuilder::new(), GlobSetBuilder::new());
         for source in sources {
             let (set, glob) = match source.strip_prefix('!') {
@@ -37,7 +37,7 @@ impl SourceGlobs {
     }
 
     /// Returns whether a path below the root is a Source.
-    pub(in crate::documents) fn is_match(&self, path: &str) -> bool {
+    pub fn is_match(&self, path: &str) -> bool {
         self.included.is_match(path) && !self.excluded.is_match(path)
     }
 }

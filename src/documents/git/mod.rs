@@ -19,8 +19,12 @@ mod papers;
 mod planted;
 pub(in crate::documents) mod programs;
 mod proof;
+mod reach;
 mod renames;
 mod settings;
+mod special;
+mod special_search;
+mod swapped_names;
 mod sync;
 mod tree;
 mod write;
@@ -46,21 +50,23 @@ pub use convert::CONTENT_FILTER;
 pub use entries::{Identity, KnownSources};
 pub use failure::{GIT_FAILED, INDEX_LOCKED, MERGE_IN_PROGRESS, REPOSITORY_DAMAGED};
 pub use git_folder::GitFolder;
-pub use globs::matches_any;
+pub use globs::{SourceGlobs, matches_any};
 pub use head::{DETACHED_HEAD, Head, UNBORN_HEAD};
 pub use history::{HistoryPage, HistoryPlace};
 pub use last_change::LastChanges;
 pub use papers::PaperCommit;
 pub use planted::PLANTED_REPOSITORY;
 pub use proof::OBJECT_MISMATCH;
+pub use special::{RESTORE, SPECIAL_FILE};
 pub use write::Person;
 
 pub(in crate::documents) use aside::{Checkout, joined};
 pub(in crate::documents) use call::{Call, Git};
 pub(in crate::documents) use convert::Conversion;
-use globs::SourceGlobs;
 pub(in crate::documents) use index::{Change, IndexEntry};
 pub(in crate::documents) use papers::Papers;
+pub(in crate::documents) use special::refuse_in_tree;
+pub(in crate::documents) use special_search::{Special, Way};
 pub(in crate::documents) use tree::{Grove, TreeEntry};
 pub(in crate::documents) use write::Moved;
 
@@ -119,8 +125,8 @@ impl Repo {
     ///
     /// # Errors
     /// `not_found` if the folder does not exist; `unavailable` with code `not_a_repository`,
-    /// `bare_repository`, `unsafe_repository`, `git_too_old` or `no_openat2`; `invalid` with code
-    /// `bad_glob`.
+    /// `bare_repository`, `unsafe_repository`, `special_file`, `git_too_old` or `no_openat2`;
+    /// `invalid` with code `bad_glob`.
     pub async fn open(
         root: &Utf8Path,
         git: Utf8PathBuf,
@@ -129,6 +135,7 @@ impl Repo {
     ) -> Result<Repo> {
         let sources = SourceGlobs::of(sources)?;
         let folder = Root::open(root)?;
+        special::refuse_unopenable(root).await?;
         let git = Git::new(git, root, children);
         refuse_old(&git.call(&["version"]).line().await?)?;
         let format = refuse_foreign(&git, root).await?;
@@ -177,6 +184,7 @@ impl Repo {
     /// system's temporary folder, which may be cleaned.
     #[must_use]
     pub fn beside(mut self, data: &Utf8Path) -> Repo {
+        self.look_past(data);
         self.stand_in = Arc::new(self.stand_in.moved(data.join("git")));
         self
     }
@@ -311,7 +319,8 @@ impl Repo {
     /// held across `.await`, because it stands for the only index and working tree.
     ///
     /// # Errors
-    /// `conflict` with code `planted_repository` if it is another repository by now.
+    /// `conflict` with code `planted_repository` if it is another repository by now; `unavailable`
+    /// with code `special_file` if git would wait somewhere.
     pub(in crate::documents) async fn turn(&self) -> Result<RwLockWriteGuard<'_, ()>> {
         let turn = self.shared.approving.write().await;
         self.refuse_replaced().await?;

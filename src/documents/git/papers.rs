@@ -197,6 +197,12 @@ impl Repo {
         lock(&self.shared.papers.as_ref()?.beside).get(path).cloned()
     }
 
+    /// Returns the paths of the files beside the script that texts replace.
+    pub fn paths_beside(&self) -> Vec<Utf8PathBuf> {
+        let Some(papers) = &self.shared.papers else { return Vec::new() };
+        lock(&papers.beside).keys().cloned().collect()
+    }
+
     /// Makes up a text for every path that matches a glob, on request.
     pub fn make_up(&self) {
         if let Some(papers) = &self.shared.papers {
@@ -214,6 +220,11 @@ impl Repo {
     /// Returns whether the text at a path was put there rather than made up.
     pub fn is_put(&self, path: &SourcePath) -> bool {
         self.shared.papers.as_ref().is_some_and(|it| it.is_there(path))
+    }
+
+    /// Returns whether it is one of texts, as in a test of a script: no git knows its documents.
+    pub fn is_of_texts(&self) -> bool {
+        self.papers().is_some()
     }
 
     /// Returns the in-memory texts, if this is such a repository.

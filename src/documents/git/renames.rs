@@ -13,7 +13,7 @@ const TIME_MAX: Duration = Duration::from_millis(crate::base::limit::HISTORY_MS_
 const COMMITS_MAX: &str = "--max-count=500";
 /// Most files per side compared each with each: git's running time grows with the product of both,
 /// and with their sizes.
-const FEW: usize = 200;
+pub(super) const FEW: usize = 200;
 /// Rounds of looking for another new name when a file's best match is taken by another file.
 const ROUNDS: usize = 4;
 /// Longest list of names passed to git, in bytes.
@@ -31,14 +31,16 @@ pub(super) const FIND: &[&str] = &[
 ];
 
 /// An old name with its new one.
-type Rename = (Vec<u8>, Vec<u8>);
+pub(super) type Rename = (Vec<u8>, Vec<u8>);
 
 impl Repo {
-    /// Returns the new names of Sources that exist in commit `from` but not in `to`. First the two
-    /// commits are compared: identical contents always, similar ones if few files disappeared and
-    /// appeared; among many, only the `followed` are searched. A followed Source that changed too
-    /// much between the two is searched in the individual commits up to `to`, each of which may
-    /// have changed it little. Names that match no glob, or do not exist in `to`, are ignored.
+    /// Returns the new names of Sources that changed between two commits: of the `gone` ones, which
+    /// do not exist in `to`, and of others whose name was handed on. First the two commits are
+    /// compared: identical contents always, similar ones if few files disappeared and appeared;
+    /// among many, only the `followed` are searched. A followed Source that changed too much
+    /// between the two, or whose name was handed on, is searched in the individual commits up to
+    /// `to`, each of which may have changed it little. Names that match no glob, or do not exist in
+    /// `to`, are ignored.
     ///
     /// # Errors
     /// `unavailable` if git fails or times out.
@@ -49,34 +51,37 @@ impl Repo {
         gone: &BTreeSet<SourcePath>,
         followed: &BTreeSet<SourcePath>,
     ) -> Result<BTreeMap<SourcePath, SourcePath>> {
-        if gone.is_empty() {
-            return Ok(BTreeMap::new());
-        }
         if let Some(papers) = self.papers() {
             return Ok(papers.renames(from, gone));
         }
-        let call = self.finding(&["diff-tree"]).arg(format!("-l{FEW}"));
-        let mut names = self.told_renames(call.arg(from.as_str()).arg(to.as_str())).await?;
-        let lost = |names: &[Rename]| -> Vec<Vec<u8>> {
-            let all = followed.iter().map(|it| self.git_path(it).into_bytes());
-            all.filter(|it| !names.iter().any(|(old, _)| old == it)).collect()
+        let names = |paths: &BTreeMap<SourcePath, SourcePath>| -> Vec<Rename> {
+            let name = |it: &SourcePath| self.git_path(it).into_bytes();
+            paths.iter().map(|(old, new)| (name(old), name(new))).collect()
         };
-        let rest = lost(&names);
-        if !rest.is_empty() {
-            let among_many = self.among_many((from, to), rest, &names).await?;
-            names.extend(among_many);
+        let moved = self.moved(Some(from), Some(to)).await?.unwrap_or_default();
+        let mut found = self.handed_on((from, to), &moved).await?;
+        let mut direct = names(&found);
+        if !gone.is_empty() {
+            let more = self.between((from, to), (gone, followed), &direct).await?;
+            direct.extend(more);
         }
-        if !lost(&names).is_empty() && self.has_steps(from, to).await? {
-            let known: BTreeSet<Vec<u8>> = names.iter().map(|it| it.0.clone()).collect();
+        let is_lost = |it: &&SourcePath| {
+            let name = self.git_path(it).into_bytes();
+            !direct.iter().any(|(old, _)| *old == name)
+        };
+        let lost: Vec<&SourcePath> = followed.iter().filter(is_lost).collect();
+        let is_gone = lost.iter().any(|it| gone.contains(*it));
+        let mut steps = Vec::new();
+        if (is_gone || self.were_away((from, to), &lost).await?) && self.has_steps(from, to).await?
+        {
             let walk = ["log", "--reverse", "--first-parent", "-m", "--format=", COMMITS_MAX];
             let call = self.finding(&walk);
-            let steps = self.told_renames(call.arg(format!("{from}..{to}"))).await?;
-            names.extend(steps.into_iter().filter(|it| !known.contains(&it.0)));
+            steps = self.told_renames(call.arg(format!("{from}..{to}"))).await?;
         }
-        let mut found = BTreeMap::new();
-        for path in gone {
+        for path in gone.iter().chain(followed) {
             let old = self.git_path(path).into_bytes();
-            let new = last_name(&names, &old);
+            let new = direct.iter().find(|it| it.0 == old).map(|it| &it.1[..]);
+            let new = new.unwrap_or_else(|| last_name(&steps, &old));
             if let Some(new) = self.source_path(new).filter(|it| it != path) {
                 found.insert(path.clone(), new);
             }
@@ -85,6 +90,44 @@ impl Repo {
         let there = self.blobs_at(Some(to), &news).await?;
         found.retain(|_, new| there.contains_key(new));
         Ok(found)
+    }
+
+    /// Compares two commits. What is known goes before what git says.
+    async fn between(
+        &self,
+        (from, to): (&BlobId, &BlobId),
+        (gone, followed): (&BTreeSet<SourcePath>, &BTreeSet<SourcePath>),
+        known: &[Rename],
+    ) -> Result<Vec<Rename>> {
+        let call = self.finding(&["diff-tree"]).arg(format!("-l{FEW}"));
+        let mut names = self.told_renames(call.arg(from.as_str()).arg(to.as_str())).await?;
+        names.retain(|it| !known.iter().any(|(old, new)| *old == it.0 || *new == it.1));
+        let followed = followed.intersection(gone).map(|it| self.git_path(it).into_bytes());
+        let all: Vec<Rename> = known.iter().chain(&names).cloned().collect();
+        let is_lost = |it: &Vec<u8>| !all.iter().any(|(old, _)| old == it);
+        let rest: Vec<Vec<u8>> = followed.filter(is_lost).collect();
+        if !rest.is_empty() {
+            names.extend(self.among_many((from, to), rest, &all).await?);
+        }
+        Ok(names)
+    }
+
+    /// Returns whether a commit on the way to another one deleted some Sources that exist again.
+    async fn were_away(
+        &self,
+        (from, to): (&BlobId, &BlobId),
+        paths: &[&SourcePath],
+    ) -> Result<bool> {
+        let names: Vec<Vec<u8>> = paths.iter().map(|it| self.git_path(it).into_bytes()).collect();
+        let Some(names) = names_within(&names, &[]).filter(|it| !it.is_empty()) else {
+            return Ok(false);
+        };
+        let walk = ["log", "--first-parent", "-m", "--format=", COMMITS_MAX, "--no-renames"];
+        let call = self.git().call(&walk).arg("--diff-filter=D").arg("--name-only");
+        let call = call.arg(format!("{from}..{to}")).arg("--");
+        let call = names.into_iter().fold(call, |call, it| call.arg(it));
+        let told = call.within(TIME_MAX).output_max(GIT_LISTING_BYTES_MAX).output().await?;
+        Ok(!told.is_empty())
     }
 
     /// Returns the new names of some files among too many to compare each with each; empty if they
@@ -144,11 +187,11 @@ impl Repo {
         Ok(told.split_whitespace().nth(1) != Some(from.as_str()))
     }
 
-    fn finding(&self, command: &[&str]) -> Call<'_> {
+    pub(super) fn finding(&self, command: &[&str]) -> Call<'_> {
         FIND.iter().fold(self.git().call(command), |call, it| call.arg(*it))
     }
 
-    async fn told_renames(&self, call: Call<'_>) -> Result<Vec<Rename>> {
+    pub(super) async fn told_renames(&self, call: Call<'_>) -> Result<Vec<Rename>> {
         let told = call.within(TIME_MAX).output_max(GIT_LISTING_BYTES_MAX).output().await?;
         Ok(parse(&told))
     }

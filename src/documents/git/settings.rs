@@ -186,11 +186,15 @@ impl Repo {
 
     fn let_through(&self, listed: Vec<(String, String)>) -> Settings {
         let attributes = listed.iter().rfind(|(key, _)| key == "core.attributesfile");
-        let attributes = self.git().attributes_file(attributes.map(|(_, value)| value.as_str()));
+        let attributes = attributes.map(|(_, value)| value.as_str());
+        let attributes = self.git().users_file(attributes, "attributes");
         let mut kept: Vec<(String, String)> = listed
             .into_iter()
             .filter(|(key, value)| {
-                LET_THROUGH.contains(&key.as_str()) && value.len() <= VALUE_BYTES_MAX
+                LET_THROUGH.contains(&key.as_str())
+                    && value.len() <= VALUE_BYTES_MAX
+                    // An agent may set it, and git would not list its `GUIDE.md` beside `guide.md`.
+                    && (key != "core.ignorecase" || ignores_case(self.common_dir()))
             })
             .collect();
         kept.extend(attributes.map(|it| ("core.attributesFile".to_owned(), it.to_string())));
@@ -216,8 +220,8 @@ impl Repo {
 }
 
 impl Git {
-    /// Returns the user's attributes file: the configured one, or the default.
-    fn attributes_file(&self, set: Option<&str>) -> Option<Utf8PathBuf> {
+    /// Returns the user's file of attributes or ignored names: the configured one, or the default.
+    fn users_file(&self, set: Option<&str>, usual_name: &str) -> Option<Utf8PathBuf> {
         let home = self.variable("HOME").map(Utf8Path::new);
         if let Some(set) = set {
             return match set.strip_prefix("~/") {
@@ -227,7 +231,30 @@ impl Git {
         }
         let usual = self.variable("XDG_CONFIG_HOME").filter(|it| !it.is_empty());
         let folder = usual.map(Utf8PathBuf::from).or_else(|| home.map(|it| it.join(".config")));
-        folder.map(|it| it.join("git/attributes"))
+        folder.map(|it| it.join("git").join(usual_name))
+    }
+
+    /// Returns the user's configuration files.
+    pub(super) fn users_configs(&self) -> Vec<Utf8PathBuf> {
+        let home = self.variable("HOME").map(|it| Utf8Path::new(it).join(".gitconfig"));
+        home.into_iter().chain(self.users_file(None, "config")).collect()
+    }
+
+    /// Returns the files outside of the repository that git opens in any working tree, each with
+    /// the setting that names it.
+    ///
+    /// # Errors
+    /// `unavailable` if git fails.
+    pub(super) async fn files_by_setting(&self) -> Result<Vec<(&'static str, Utf8PathBuf)>> {
+        let call = self.call(&["config", "--null", "--list"]);
+        let listed = parse(&call.output_max(LISTING_BYTES_MAX).output().await?);
+        let named = [("core.attributesFile", "attributes"), ("core.excludesFile", "ignore")];
+        let found = named.into_iter().filter_map(|(setting, usual)| {
+            let is_it = |key: &str| key.eq_ignore_ascii_case(setting);
+            let set = listed.iter().rfind(|(key, _)| is_it(key)).map(|it| it.1.as_str());
+            Some((setting, self.folder().join(self.users_file(set, usual)?)))
+        });
+        Ok(found.collect())
     }
 }
 
@@ -242,6 +269,17 @@ fn parse(listed: &[u8]) -> Vec<(String, String)> {
         Some((key.to_owned(), value.to_owned()))
     });
     pairs.collect()
+}
+
+/// Returns whether the file system takes another spelling of a name for the same file.
+fn ignores_case(common: &Utf8Path) -> bool {
+    use std::os::unix::fs::MetadataExt as _;
+    let facts = |name: &str| {
+        let meta = common.join(name).symlink_metadata().ok()?;
+        // With a second link, both spellings may be there.
+        (meta.nlink() == 1).then(|| (meta.dev(), meta.ino()))
+    };
+    facts("HEAD").is_some_and(|it| facts("head") == Some(it))
 }
 
 fn is_false(value: &str) -> bool {

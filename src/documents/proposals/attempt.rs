@@ -51,7 +51,12 @@ pub struct Prepared {
     pub proposed_blob: BlobId,
     /// The proposed text: git may have lost it.
     pub text: String,
+    /// What it waits for, if it could not be finished at the last try.
+    pub waits_for: Option<String>,
 }
+
+/// Rung when an approval begins: it may have to be finished later.
+pub const BELL: &str = "approvals begun";
 
 const BUSY: &str = "
     SELECT proposal_id FROM incorporation_attempts WHERE branch = :branch AND state = 'prepared'";
@@ -63,7 +68,8 @@ const PREPARE: &str = "
         branch = excluded.branch, commit_sha = excluded.commit_sha, note = NULL, ended_ms = NULL
     WHERE state = 'dropped'";
 const COMPLETE: &str = "
-    UPDATE incorporation_attempts SET state = 'committed', commit_sha = :commit, ended_ms = :now
+    UPDATE incorporation_attempts
+    SET state = 'committed', commit_sha = :commit, note = NULL, ended_ms = :now
     WHERE id = :id AND state = 'prepared'";
 const DROP: &str = "
     UPDATE incorporation_attempts SET state = 'dropped', note = :note, ended_ms = :now
@@ -73,11 +79,14 @@ const FORGET: &str = "
 // `branch > ''` is always true: it makes SQLite use the partial index.
 const PREPARED: &str = "
     SELECT a.id, a.proposal_id, a.topic_id, a.approver, a.text_digest, a.base_commit, a.branch,
-        a.commit_sha, p.source_path, p.base_source_sha, p.proposed_sha, p.proposed_source
+        a.commit_sha, a.note, p.source_path, p.base_source_sha, p.proposed_sha, p.proposed_source
     FROM incorporation_attempts AS a JOIN incorporation_proposals AS p ON p.id = a.proposal_id
     WHERE a.state = 'prepared' AND a.branch > '' ORDER BY a.branch";
 const IS_PREPARED: &str = "
     SELECT 1 FROM incorporation_attempts
+    WHERE proposal_id = :proposal AND state = 'prepared' LIMIT 1";
+const WAITS_FOR: &str = "
+    SELECT note FROM incorporation_attempts
     WHERE proposal_id = :proposal AND state = 'prepared' LIMIT 1";
 const IS_TOPIC_PREPARED: &str = "
     SELECT 1 FROM incorporation_attempts WHERE topic_id = :topic AND state = 'prepared'
@@ -133,6 +142,7 @@ pub const STATEMENTS: &[(&str, &str)] = &[
     ("attempt::forget", FORGET),
     ("attempt::prepared", PREPARED),
     ("attempt::is_prepared", IS_PREPARED),
+    ("attempt::waits_for", WAITS_FOR),
     ("attempt::is_topic_prepared", IS_TOPIC_PREPARED),
     ("attempt::committed", COMMITTED),
     ("attempt::causes_of", CAUSES_OF),
@@ -158,6 +168,7 @@ pub fn prepare(tx: &Tx<'_>, attempt: &Attempt) -> Result<()> {
         ":base": attempt.base_commit, ":branch": attempt.branch, ":commit": attempt.commit,
         ":now": tx.now(),
     })?;
+    tx.ring(BELL);
     one_row(written, &attempt.id, "already used")
 }
 
@@ -253,6 +264,18 @@ pub fn prepared(connection: &Connection) -> Result<Vec<Prepared>> {
 pub fn is_prepared(connection: &Connection, proposal: &ProposalId) -> Result<bool> {
     let params = named_params! {":proposal": proposal};
     Ok(connection.prepare_cached(IS_PREPARED)?.exists(params)?)
+}
+
+/// Returns what the unfinished approval of a proposal waits for; `None` if there is none, or it has
+/// only begun.
+///
+/// # Errors
+/// Fails if the database cannot be read.
+pub fn waits_for(connection: &Connection, proposal: &ProposalId) -> Result<Option<String>> {
+    let params = named_params! {":proposal": proposal};
+    let mut statement = connection.prepare_cached(WAITS_FOR)?;
+    let found: Option<Option<String>> = statement.query_row(params, |row| row.get(0)).optional()?;
+    Ok(found.flatten())
 }
 
 /// Returns whether a proposal of this Topic is being approved: the Topic must not be closed then.
@@ -351,6 +374,7 @@ fn from_row(row: &Row<'_>) -> rusqlite::Result<Prepared> {
         base_blob: row.get("base_source_sha")?,
         proposed_blob: row.get("proposed_sha")?,
         text: row.get("proposed_source")?,
+        waits_for: row.get("note")?,
     })
 }
 

@@ -17,7 +17,7 @@ const PATHS_NAMED_MAX: usize = 200;
 const ANSWER_BYTES_MAX: usize = 256;
 
 /// The versions of Sources in two commits.
-type Moved = BTreeMap<SourcePath, (Option<BlobId>, Option<BlobId>)>;
+pub(in crate::documents) type Moved = BTreeMap<SourcePath, (Option<BlobId>, Option<BlobId>)>;
 
 /// A Source with changes in the working tree or the index.
 struct Dirty {
@@ -77,6 +77,57 @@ impl Repo {
             }
         };
         Ok(tracked.into_iter().map(change).collect())
+    }
+
+    /// Returns those of some changes that show the Source as it was in an earlier scan: in its
+    /// commit, or `dirty` if it differed from that. None if the commit is gone.
+    ///
+    /// # Errors
+    /// `unavailable` if git fails.
+    pub async fn told_of(
+        &self,
+        head: Option<&BlobId>,
+        dirty: &BTreeMap<SourcePath, Option<BlobId>>,
+        changes: &[SourceChange],
+    ) -> Result<BTreeSet<SourcePath>> {
+        let is_here = match head {
+            Some(commit) if self.papers().is_none() => self.has_object(commit).await?,
+            _ => false,
+        };
+        if changes.is_empty() || !is_here {
+            return Ok(BTreeSet::new());
+        }
+        let paths: Vec<SourcePath> = changes.iter().map(|it| it.path.clone()).collect();
+        let committed = self.blobs_at(head, &paths).await?;
+        let is_same = |it: &&SourceChange| match dirty.get(&it.path) {
+            Some(work) => !it.is_clean && *work == it.blob,
+            None => it.is_clean && committed.get(&it.path) == it.head_blob.as_ref(),
+        };
+        Ok(changes.iter().filter(is_same).map(|it| it.path.clone()).collect())
+    }
+
+    /// Returns which of some Sources had another name in a commit than in the one before it; none
+    /// if one of the commits is gone.
+    ///
+    /// # Errors
+    /// `unavailable` if git fails.
+    pub async fn renames_until(
+        &self,
+        from: &BlobId,
+        to: &BlobId,
+        names: &BTreeSet<SourcePath>,
+    ) -> Result<BTreeMap<SourcePath, SourcePath>> {
+        if names.is_empty()
+            || self.papers().is_some()
+            || !self.has_object(from).await?
+            || !self.has_object(to).await?
+        {
+            return Ok(BTreeMap::new());
+        }
+        let paths: Vec<SourcePath> = names.iter().cloned().collect();
+        let there = self.blobs_at(Some(to), &paths).await?;
+        let gone = names.iter().filter(|it| !there.contains_key(*it)).cloned().collect();
+        self.renames(from, to, &gone, names).await
     }
 
     async fn sighted(
@@ -225,7 +276,11 @@ impl Repo {
     }
 
     /// Returns the Sources that differ between two commits; `None` if the first one is gone.
-    async fn moved(&self, from: Option<&BlobId>, to: Option<&BlobId>) -> Result<Option<Moved>> {
+    pub(in crate::documents) async fn moved(
+        &self,
+        from: Option<&BlobId>,
+        to: Option<&BlobId>,
+    ) -> Result<Option<Moved>> {
         if from == to {
             return Ok(Some(Moved::new()));
         }

@@ -11,6 +11,8 @@ use rusqlite::{Connection, OptionalExtension as _, named_params};
 use crate::base::{BlobId, Millis, Result, SourcePath, fault};
 use crate::store::Tx;
 
+pub(in crate::documents) use look::Moved;
+
 /// The scanned state of the working tree's Sources.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Seen {

@@ -4,7 +4,7 @@
 //! mapping into memory, only the first write to a page sets them until the page is on the disk. And
 //! what git ignores it does not list, while a job can write the rule that ignores its own file.
 //!
-//! **Invariant:** whether a file that steers agents is as it was depends on its bytes alone, in
+//! **Invariant:** whether a file that steers agents is as it was depends on its bytes and mode, in
 //! each folder that holds anything that git tracks or lists. Folders that git ignores as a whole,
 //! such as those of installed packages, are not searched.
 
@@ -18,7 +18,7 @@ use crate::documents::git::{Checkout, Repo, blocking};
 use crate::documents::snapshot::own_index::Listed;
 use crate::documents::snapshot::status::{self, Found, Status};
 use crate::documents::snapshot::steering::followed;
-use crate::documents::snapshot::{Staged, Steering, name};
+use crate::documents::snapshot::{GIT, Staged, Steering, name};
 use crate::process::{Root, Standing};
 
 /// Most folders searched for ignored files; those nearest to the top come first.
@@ -36,7 +36,7 @@ const ELSEWHERE: &str = "(further folders)";
 /// Where agents put worktrees, in their own folder: other checkouts, whose files steer nobody here.
 const WORKTREES: &str = "worktrees";
 
-/// A tracked file with its bytes, which are not those of its entry.
+/// A tracked file with its bytes, if only they are not those of its entry.
 type Other = (String, Staged, Option<Vec<u8>>);
 
 impl Repo {
@@ -85,8 +85,15 @@ impl Repo {
         if fault::is_off("steering_bytes") {
             return Ok(found);
         }
+        let mut of_git = Vec::new();
         match self.named_by_settings().await {
-            Ok(more) => found.named.extend(more),
+            // Git's own files are read with the others of git's.
+            Ok(more) => {
+                let is_own = |it: &String| Utf8Path::new(it).starts_with(GIT);
+                let (git, tree): (Vec<_>, Vec<_>) = more.into_iter().partition(is_own);
+                found.named.extend(tree);
+                of_git = git;
+            }
             // Its file is compared all the same.
             Err(cause) => tracing::debug!("git's settings cannot be read: {}", cause.chain()),
         }
@@ -101,12 +108,14 @@ impl Repo {
             let mut search = Search { top: root, own, left: WITHIN_MAX, found, links };
             search.folders_of(&listed, &known);
             search.follow(&top);
-            Ok(search.end(&listed, &known))
+            let mut found = search.end(&listed, &known);
+            found.named.extend(of_git);
+            Ok(found)
         })
         .await?
     }
 
-    /// Returns the files whose bytes are not those of their entry.
+    /// Returns the files whose bytes or modes are not those of their entry.
     fn others(&self, asked: Vec<(String, Staged)>) -> Result<Vec<Other>> {
         let top = Root::open(self.git().folder())?;
         let mut others = Vec::new();
@@ -119,6 +128,8 @@ impl Repo {
                     continue;
                 }
                 Standing::Link { .. } => None,
+                // Git may have been told not to look at modes (`core.filemode`).
+                Standing::File { mode, .. } if !is_link && is_other_mode(&staged, mode) => None,
                 Standing::File { bytes, .. } if !is_link && self.hash(&bytes) == *blob => continue,
                 Standing::File { bytes, .. } => (!is_link).then_some(bytes),
                 // Too large, or closed to us: its facts are compared.
@@ -150,6 +161,11 @@ impl Listed {
         }
         Ok(found)
     }
+}
+
+/// Returns whether a file can be executed and its entry cannot, or the other way round.
+fn is_other_mode(staged: &Staged, mode: u32) -> bool {
+    (staged.spot.mode == "100755") != (mode & 0o111 != 0)
 }
 
 /// Returns the folders that hold something that git tracks or lists, nearest to the top first.

@@ -31,13 +31,14 @@ pub use behind::leads_out;
 pub(in crate::documents) use behind::{again as behind_again, link_of, now as behind_now};
 pub(in crate::documents) use huge::is_huge;
 pub use kept::Kept;
-pub use links::are_below as are_links_below;
-pub(in crate::documents) use links::{link_at, may_be_link};
+pub(in crate::documents) use links::{ASIDE, OTHER_NAME, link_at, may_be_link};
+pub use links::{are_below as are_links_below, is_removable};
 pub(in crate::documents) use private::{
-    ALTERNATES, COMMON_DIR, HOOKS, git_root, hook_behind_a_link, hooks_facts, names_lock,
+    ALTERNATES, COMMON_DIR, CONFIG_OF_WORKTREE, HOOKS, git_root, hook_behind_a_link, hooks_facts,
+    is_of_worktree, is_usual, names_lock,
 };
 pub(in crate::documents) use status::ANNOUNCED;
-pub(in crate::documents) use steering::{STEERS, facts_within};
+pub(in crate::documents) use steering::{GIT, STEERS, facts_within};
 pub use watched_jobs::{Look, Looks, Wait};
 
 /// Most files whose content is read and stored; for others only size and times are.
@@ -166,7 +167,8 @@ pub struct Snapshot {
     /// Whether files that git ignores and that steer agents are among the paths.
     #[serde(default)]
     pub has_ignored: bool,
-    /// Further files and folders that steer agents: behind links, and named by git's settings.
+    /// Further files and folders that steer agents: behind links, and named by git's settings;
+    /// among git's own files also those that are missing.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub named: Vec<String>,
 }
@@ -237,7 +239,7 @@ impl Repo {
     ///
     /// # Errors
     /// `unavailable` if git fails or the content cannot be stored; with code `object_mismatch` if
-    /// the checked-out commit is forged or damaged.
+    /// the checked-out commit is forged or damaged; with code `special_file` if git would wait.
     pub async fn look(&self, kept: &Kept, named: &[String]) -> Result<Snapshot> {
         let _still = self.stillness().await;
         self.look_within(kept, named).await
@@ -249,6 +251,7 @@ impl Repo {
         kept: &Kept,
         named: &[String],
     ) -> Result<Snapshot> {
+        self.refuse_special().await?;
         let (told, refs) = tokio::join!(self.status_by_content(kept), self.named_commits());
         let ((mut status, flagged), refs) = (told?, refs?);
         if let Some(commit) = &status.tip.commit {
@@ -279,7 +282,8 @@ impl Repo {
         let own = kept.folder_below(self.git().folder());
         // These first, so that there is always room for them: their content decides who changed
         // what steers git.
-        let private = private::look(self, &mut reader, status.tip.branch.as_deref())?;
+        let branch = status.tip.branch.as_deref();
+        let private = private::look(self, &mut reader, branch, &found.named)?;
         let mut paths = closed;
         let is_steering = |it: &(String, status::Found)| is_agent_file(&it.0);
         let (first, rest): (Vec<_>, Vec<_>) = status.paths.into_iter().partition(is_steering);

@@ -1,6 +1,6 @@
 //! Git's own files that steer it: configuration, hooks, unfinished operations, locks.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 
@@ -8,14 +8,16 @@ use camino::{Utf8Path, Utf8PathBuf};
 
 use crate::base::Result;
 use crate::base::limit::SOURCE_BYTES_MAX;
-use crate::documents::git::Repo;
-use crate::documents::snapshot::{Reader, Work, behind, links, name};
+use crate::documents::git::{Repo, blocking};
+use crate::documents::snapshot::{GIT, Kept, Reader, Work, behind, links, name};
 use crate::process::{Root, Standing};
 
 /// The file that names other places of objects.
 pub(in crate::documents) const ALTERNATES: &str = "objects/info/alternates";
 /// The file that names the folder with the objects, settings and hooks of a worktree.
 pub(in crate::documents) const COMMON_DIR: &str = "commondir";
+/// The settings of one worktree.
+pub(in crate::documents) const CONFIG_OF_WORKTREE: &str = "config.worktree";
 /// Files in the folder shared by all worktrees.
 pub(super) const SHARED: &[&str] = &[
     "config",
@@ -31,7 +33,7 @@ pub(super) const SHARED: &[&str] = &[
 /// Files and folders of one worktree.
 pub(super) const OWN: &[&str] = &[
     COMMON_DIR,
-    "config.worktree",
+    CONFIG_OF_WORKTREE,
     "info/sparse-checkout",
     "MERGE_HEAD",
     "MERGE_MSG",
@@ -54,6 +56,10 @@ pub(in crate::documents) const HOOKS: &str = "hooks";
 pub(super) const REMOTES: [&str; 2] = ["branches", "remotes"];
 /// Most files examined of one of these folders.
 pub(super) const LISTED_MAX: usize = 100;
+/// The folder with what git knows of the worktrees.
+const WORKTREES: &str = "worktrees";
+/// Most files examined that git's settings name, with the folders that they are in.
+const NAMED_MAX: usize = 1_000;
 /// What git runs by name: in a folder that cannot be listed, it finds them all the same.
 const HOOK_NAMES: &[&str] = &[
     "applypatch-msg",
@@ -92,24 +98,94 @@ pub(in crate::documents) fn names_lock(name: &str) -> bool {
 /// # Errors
 /// `not_found` if it cannot be opened.
 pub(in crate::documents) fn git_root(repo: &Repo, name: &str) -> Result<Root> {
-    let is_shared = SHARED.contains(&name)
-        || links::is_shared(name)
-        || name == HOOKS
-        || name.starts_with("hooks/")
-        || name.starts_with("refs/")
-        || REMOTES.iter().any(|it| Utf8Path::new(name).starts_with(it));
-    let folder = match is_shared {
-        true => repo.common_dir().to_owned(),
-        false => repo.git_dir().to_owned(),
+    let link = behind::link_of(name).unwrap_or(name);
+    let folder = match OWN.contains(&link) || links::is_own(link) {
+        true => repo.git_dir().to_owned(),
+        false => repo.common_dir().to_owned(),
     };
     Root::open(&folder)
 }
 
-/// Reads all of them; missing ones are omitted.
+/// Returns whether a file is read whatever git's settings name.
+pub(in crate::documents) fn is_usual(name: &str) -> bool {
+    let is_listed = Utf8Path::new(name).parent().is_some_and(|it| it == HOOKS || is_remotes(it));
+    let is_fixed = SHARED.contains(&name) || OWN.contains(&name) || name == HOOKS;
+    is_fixed || is_listed || is_of_worktree(name) || names_lock(name) || links::may_be_link(name)
+}
+
+fn is_remotes(folder: &Utf8Path) -> bool {
+    REMOTES.iter().any(|it| folder == *it)
+}
+
+/// Returns whether a file is one of another worktree.
+pub(in crate::documents) fn is_of_worktree(name: &str) -> bool {
+    Utf8Path::new(name).parent().and_then(Utf8Path::parent).is_some_and(|it| it == WORKTREES)
+}
+
+/// Returns the files of other worktrees that steer git there.
+fn of_worktrees(repo: &Repo, shared: &Root) -> Vec<String> {
+    let folder = shared.path().join(WORKTREES);
+    let all = listed(&folder, |_| true).unwrap_or_default();
+    let others = all.iter().filter(|it| folder.join(it) != *repo.git_dir());
+    let names = [CONFIG_OF_WORKTREE, COMMON_DIR];
+    others.flat_map(|it| names.map(|name| format!("{WORKTREES}/{it}/{name}"))).collect()
+}
+
+/// Returns the files that git's settings name, and those in the folders that they name.
+fn named_files(shared: &Root, named: &[String]) -> Vec<String> {
+    let own = named.iter().filter_map(|it| it.strip_prefix(GIT)?.strip_prefix('/'));
+    let mut places: VecDeque<String> = own.filter(|it| !is_usual(it)).map(str::to_owned).collect();
+    let mut found = Vec::new();
+    for _ in 0..NAMED_MAX {
+        let Some(place) = places.pop_front() else { break };
+        let names = match shared.standing(name::path(&place), 0) {
+            Ok(Standing::Other { facts }) if facts.starts_with("folder") => {
+                shared.raw_names(name::path(&place), NAMED_MAX).ok()
+            }
+            _ => None,
+        };
+        match names {
+            None => found.push(place),
+            Some(mut names) => {
+                names.sort_unstable();
+                places.extend(names.iter().map(|it| format!("{place}/{}", name::shown(it))));
+            }
+        }
+    }
+    found
+}
+
+impl Repo {
+    /// Returns what stands now at some of git's own files, as a snapshot has it.
+    pub(in crate::documents) async fn own_works(
+        &self,
+        kept: &Kept,
+        names: Vec<String>,
+    ) -> Result<BTreeMap<String, Work>> {
+        let (repo, kept) = (self.clone(), kept.clone());
+        let read = move || {
+            let files_left = names.len();
+            let mut reader = Reader { repo: &repo, kept: &kept, files_left, bytes: 0 };
+            let works = names.into_iter().map(|it| Ok((it.clone(), reader.own(&it)?)));
+            works.collect()
+        };
+        blocking(read).await?
+    }
+}
+
+impl Reader<'_> {
+    fn own(&mut self, name: &str) -> Result<Work> {
+        let root = git_root(self.repo, name)?;
+        self.work(&root, name)
+    }
+}
+
+/// Reads all of them, and those that git's settings name; missing ones are omitted.
 pub(super) fn look(
     repo: &Repo,
     reader: &mut Reader<'_>,
     branch: Option<&str>,
+    named: &[String],
 ) -> Result<BTreeMap<String, Work>> {
     let shared = repo.common_dir().to_owned();
     let mut names: Vec<String> = SHARED.iter().map(|it| (*it).to_owned()).collect();
@@ -124,6 +200,8 @@ pub(super) fn look(
         names.extend(listed.iter().map(|it| format!("{folder}/{it}")));
     }
     names.extend(branch.map(|it| format!("{it}.lock")));
+    names.extend(of_worktrees(repo, &root));
+    names.extend(named_files(&root, named));
     let mut found = hooks.behind_a_link(repo)?;
     found.extend(hooks.folder(reader, &root)?.map(|it| (HOOKS.to_owned(), it)));
     let places = [(shared, names), (repo.git_dir().to_owned(), OWN.iter().map(own).collect())];

@@ -34,6 +34,24 @@ const READ_BY: [(&str, &[&str]); 6] = [
 const HOOKS_MAX: usize = 1_000;
 /// Most links followed in a chain.
 const HOPS_MAX: usize = 8;
+/// Where git's own files are, in names relative to the repository's top.
+pub(in crate::documents) const GIT: &str = ".git";
+/// What git writes by itself, among its own files; a word of a line of shell may name it.
+const WRITTEN_BY_GIT: [&str; 10] = [
+    "COMMIT_EDITMSG",
+    "FETCH_HEAD",
+    "HEAD",
+    "ORIG_HEAD",
+    "description",
+    "index",
+    "logs",
+    "objects",
+    "packed-refs",
+    "refs",
+];
+/// Longest name of a file, and longest path, in bytes.
+const NAME_BYTES_MAX: usize = 255;
+const PATH_BYTES_MAX: usize = 1_024;
 /// Most names searched in a nested repository.
 const WITHIN_MAX: usize = 5_000;
 
@@ -57,7 +75,8 @@ impl Repo {
 
 impl Repo {
     /// Returns the files and folders of the repository that git's settings name and that start
-    /// programs, or hold further settings: hooks in the working tree, filters, included files.
+    /// programs, or hold further settings: hooks, filters, included files. Those among git's own
+    /// files are named `.git/NAME`, also if they are missing: one may be made there.
     pub(in crate::documents) async fn named_by_settings(&self) -> Result<Vec<String>> {
         let settings = self.current_program_settings().await?;
         let top = self.git().folder().to_owned();
@@ -106,6 +125,34 @@ fn read_by(words: &[&str]) -> Vec<&'static str> {
     called.flat_map(|it| it.1.iter().copied()).collect()
 }
 
+/// Returns the name of a place among git's own files, as a path below `.git`.
+fn own_name(place: &Path, common: &Utf8Path) -> Option<PathBuf> {
+    let name = plain(place, common)?;
+    let is_sound = |it: Component<'_>| it.as_os_str().len() <= NAME_BYTES_MAX;
+    let is_short = name.as_os_str().len() <= PATH_BYTES_MAX && name.components().all(is_sound);
+    is_short.then(|| Path::new(GIT).join(name))
+}
+
+/// Returns whether git writes a file of its own by itself, in any work.
+fn is_work_of_git(own: &Path) -> bool {
+    let name = own.strip_prefix(GIT).unwrap_or(own);
+    WRITTEN_BY_GIT.iter().any(|it| name.starts_with(it))
+}
+
+/// Returns what may be a path in a setting: the value as a whole, or of a line of shell its words
+/// besides, with and without what stands beside them.
+fn words_of<'v>((key, value): (&str, &'v str), is_path: bool) -> Vec<&'v str> {
+    if is_path {
+        return vec![value];
+    }
+    let plain = value.split([' ', '\t', '\n', '\'', '"']);
+    let bare = value.split(|it: char| it.is_whitespace() || SHELL.contains(it));
+    // A bare word is rather an argument than a file, but in a line of shell.
+    let is_shell = key.starts_with("alias.") && value.starts_with('!');
+    let all = plain.chain(bare).chain([value]);
+    all.filter(|it| is_shell || it.contains(['/', '.'])).collect()
+}
+
 /// Returns the files and folders of the repository that a setting names. `folders` are those of
 /// the files with settings that are known.
 fn named_by(
@@ -116,17 +163,7 @@ fn named_by(
     let Places { top, common, home } = places;
     let is_include = key.starts_with("include");
     let may_be_folder = matches!(key.as_str(), "core.hookspath" | "init.templatedir");
-    // A path as a whole, or a line of shell: its words, with and without what stands beside them.
-    let words: Vec<&str> = match may_be_folder || is_include {
-        true => vec![value],
-        false => {
-            let plain = value.split([' ', '\t', '\n', '\'', '"']);
-            let bare = value.split(|it: char| it.is_whitespace() || SHELL.contains(it));
-            // A bare word is rather an argument than a file, but in a line of shell.
-            let is_shell = key.starts_with("alias.") && value.starts_with('!');
-            plain.chain(bare).filter(|it| is_shell || it.contains(['/', '.'])).collect()
-        }
-    };
+    let words = words_of((key, value), may_be_folder || is_include);
     // A line of shell may go into a folder, or search it for programs: the words are looked for
     // there, too.
     let is_folder = |it: &Utf8PathBuf| it.starts_with(top) && it.is_dir();
@@ -143,20 +180,39 @@ fn named_by(
         // An included file is named from the folder of the file that includes it.
         if is_include && !word.starts_with('~') {
             let inner = folders.iter().filter_map(|it| Utf8Path::from_path(it));
-            named.extend(inner.map(|it| top.join(it).join(word)));
+            named.extend(inner.map(|it| match it.strip_prefix(GIT) {
+                Ok(own) => common.join(own).join(word),
+                Err(_) => top.join(it).join(word),
+            }));
         }
-        // An alias may work on a folder of documents.
-        named.retain(|it| it.symlink_metadata().is_ok_and(|it| may_be_folder || !it.is_dir()));
+        // Programs start at the top, and a folder may be what an alias works on.
+        let from_common = Some(common.join(word)).filter(|_| !is_include && !word.starts_with('/'));
+        let is_read = |it: &&Utf8PathBuf| {
+            may_be_folder || is_include || (from_common.as_ref() != Some(it) && !it.is_dir())
+        };
+        let is_kept = |it: &PathBuf| may_be_folder || is_include || !is_work_of_git(it);
+        let own = named.iter().filter(is_read);
+        let own = own.filter_map(|it| own_name(it.as_std_path(), common));
+        found.extend(own.filter(is_kept));
+        named.retain(|it| {
+            let is_there = it.symlink_metadata().is_ok_and(|it| may_be_folder || !it.is_dir());
+            is_there && from_common.as_ref() != Some(it)
+        });
         let real: Vec<PathBuf> = named.iter().filter_map(|it| it.canonicalize().ok()).collect();
         let named =
             named.iter().map(|it| it.as_std_path()).chain(real.iter().map(PathBuf::as_path));
-        found.extend(named.filter_map(|it| plain(it, top)));
+        for it in named {
+            found.extend(own_name(it, common).filter(is_kept));
+            found.extend(plain(it, top).filter(|it| !it.starts_with(GIT)));
+        }
     }
     // Hooks that only call those beside their folder, which people write.
-    let called = |it: &PathBuf| it.parent().filter(|_| it.ends_with("_")).map(Path::to_owned);
+    let called = |it: &PathBuf| {
+        let above = it.parent().filter(|it| *it != Path::new(GIT));
+        above.filter(|_| it.ends_with("_")).map(Path::to_owned)
+    };
     let called: Vec<PathBuf> = found.iter().filter(|_| may_be_folder).filter_map(called).collect();
     found.extend(called.into_iter().filter(|it| !it.as_os_str().is_empty()));
-    found.retain(|it| !it.starts_with(".git"));
     found
 }
 
@@ -175,13 +231,13 @@ fn linked(top: &Utf8Path, folders: [&Utf8PathBuf; 2]) -> BTreeSet<PathBuf> {
         found.extend(target.and_then(|it| plain(&it, top)));
         found.extend(link.canonicalize().ok().and_then(|it| plain(&it, top)));
     }
-    found.retain(|it| !it.starts_with(".git"));
+    found.retain(|it| !it.starts_with(GIT));
     found
 }
 
 /// Returns whether a place is in the working tree, where what links lead to is compared.
 pub(super) fn is_followed(top: &Utf8Path, place: &Path) -> bool {
-    plain(place, top).is_some_and(|it| !it.starts_with(".git"))
+    plain(place, top).is_some_and(|it| !it.starts_with(GIT))
 }
 
 /// Returns each path in the repository that a link passes through.

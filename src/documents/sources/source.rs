@@ -13,6 +13,8 @@ use crate::process::{PATH_IS_LINK, Root, SOURCE_GONE};
 
 /// The code of a path that is not a Source.
 pub const NOT_A_SOURCE: &str = "not_a_source";
+/// The hint for a path that no glob of the site matches.
+pub(in crate::documents) const ADD_GLOB: &str = "add a glob to `sources` of the site";
 /// The code of a text that is not UTF-8 or has a NUL byte.
 pub const NOT_TEXT: &str = "not_text";
 
@@ -237,8 +239,7 @@ impl Repo {
         if self.matches(path) {
             return Ok(());
         }
-        Err(not_a_source(path, "no glob of the site names it")
-            .hint("add a glob to `sources` of the site"))
+        Err(not_a_source(path, "no glob of the site names it").hint(ADD_GLOB))
     }
 
     /// Reads a tracked file of the working tree.

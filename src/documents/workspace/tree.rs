@@ -8,7 +8,7 @@ use std::time::Duration;
 use camino::{Utf8Path, Utf8PathBuf};
 
 use crate::base::{Error, Result};
-use crate::documents::git::{Call, Repo, blocking};
+use crate::documents::git::{Call, Repo, blocking, refuse_in_tree};
 use crate::process::{FileLock, read_small, remove_some};
 
 /// The code of work that cannot be saved.
@@ -58,6 +58,7 @@ impl Tree {
     /// Starts a call in the worktree. It sees no configuration of the repository, so that no filter
     /// is run.
     pub(super) async fn call(&self, args: &[&str]) -> Result<Call<'_>> {
+        refuse_in_tree(&self.path).await?;
         let settings = self.repo.settings().await?;
         let call = self.repo.git().call(args).set("core.sparseCheckout=false");
         let call = call.env("GIT_DIR", self.own.as_str());

@@ -2,11 +2,11 @@
 
 use rusqlite::Connection;
 
-use crate::api::agents::AgentView;
+use crate::api::agents::{AgentView, StartRequest};
 use crate::base::{Actor, Error, JobId, Result};
 use crate::flows::agents::restart::{RESTART, UNSEATED};
 use crate::flows::agents::show;
-use crate::flows::jobs::cancel::cancel_waiting;
+use crate::flows::jobs::cancel::{self, cancel_waiting};
 use crate::flows::{Site, agents};
 use crate::jobs;
 use crate::mail::agent::{self, Agent, State, Wanted};
@@ -17,7 +17,8 @@ use crate::store::Tx;
 /// The code of an action that the state of an agent does not allow.
 pub const AGENT_STATE: &str = "agent_state";
 
-/// Has an agent run from now on; one that has handed over only if its heir is cleared.
+/// Has an agent run from now on; one that has handed over only if its heir is cleared. Started
+/// fresh, it begins a new session.
 ///
 /// # Errors
 /// `not_found` with code `no_agent`; `conflict` with code `handed_over`, and `agent_state` if it
@@ -26,12 +27,12 @@ pub async fn start(
     site: &Site,
     caller: &Caller,
     name: &str,
-    clears_heir: bool,
+    request: StartRequest,
 ) -> Result<AgentView> {
     let config = site.works.now().config;
     change(site, caller, name, move |tx, _, agent, by| {
         match agent.heir.is_some() {
-            true if clears_heir => agent::set_heir(tx, &agent.name, None)?,
+            true if request.clear_heir => agent::set_heir(tx, &agent.name, None)?,
             true => return Err(handed_over(agent)),
             false => {}
         }
@@ -39,6 +40,9 @@ pub async fn start(
             return Err(state(agent, "runs already"));
         }
         require_declared(&config, agent)?;
+        if request.fresh {
+            agent::forget_session(tx, &agent.name)?;
+        }
         agent::want(tx, agent, Wanted::Running)?;
         agent::rest_as(tx, &agent.name, None)?;
         // The start before may still be ending: then the next one follows from that.
@@ -224,7 +228,7 @@ fn end_start(tx: &Tx<'_>, site: &Site, agent: &Agent, by: &Actor) -> Result<bool
     if cancel_waiting(tx, &site.ids, job, by, &site.queue.capacities())? {
         return Ok(true);
     }
-    jobs::request_cancel(tx, job, by).map(|()| true)
+    cancel::request(tx, job, by).map(|()| true)
 }
 
 fn state(agent: &Agent, why: &str) -> Error {

@@ -1,4 +1,6 @@
 //! What is sent to an agent itself: given to it one by one, its last words sent back.
+//!
+//! **Invariant:** what an agent said after a person typed into its turn is sent to nobody.
 
 use rusqlite::Connection;
 use serde_json::{Value, json};
@@ -7,14 +9,16 @@ use crate::api::mail::Sort;
 use crate::base::{Actor, Address, BlockId, ErrorKind, JobId, Result, mark_lines};
 use crate::channels;
 use crate::flows::Works;
-use crate::flows::agents::speech;
+use crate::flows::agents::heard::End;
+use crate::flows::agents::speech_of;
 use crate::flows::mail::{Back, send_back};
 use crate::jobs::speak::NO_REPLY;
 use crate::jobs::{self, Pool};
 use crate::mail::{self, Block, Message, TurnEnd, agent};
-use crate::script::Speech;
 use crate::store::Tx;
 
+/// Why a message has no answer whose turn a person typed into.
+const TYPED_INTO: &str = "typed_into";
 /// Longest payload that is written on several lines, in bytes as one line.
 const PRETTY_BYTES_MAX: usize = 16 * 1024;
 
@@ -22,10 +26,12 @@ const PRETTY_BYTES_MAX: usize = 16 * 1024;
 pub(super) fn compose(tx: &Tx<'_>, works: &Works, agent: &str) -> Result<Option<Block>> {
     let Some((seq, id)) = mail::oldest_direct(tx.connection(), agent)? else { return Ok(None) };
     let message = mail::find(tx.connection(), &id)?;
-    let found = agent::find(tx.connection(), agent)?;
-    let speech = found.and_then(|it| speech(&works.config, &it.declared));
+    let job = agent::find(tx.connection(), agent)?.and_then(|it| it.job_id);
+    let viewer = &jobs::Viewer::Program;
+    let job = job.map(|it| jobs::find_brief(tx.connection(), viewer, &it)).transpose()?;
     // Of one whose screen alone is seen nobody hears the last words.
-    let is_heard = !speech.is_some_and(Speech::is_by_screen);
+    let speech = job.and_then(|it| speech_of(&works.scripts, &it));
+    let is_heard = !speech.is_some_and(|it| it.is_by_screen());
     let text = words(tx.connection(), works, &message, is_heard)?;
     Ok(Some(Block { id: works.ids.mint(), text, rows: vec![seq] }))
 }
@@ -41,7 +47,7 @@ pub(in crate::flows) fn words(
     message: &Message,
     is_heard: bool,
 ) -> Result<String> {
-    let payload = mark_lines(&text_of(&message.payload), channels::is_frame_line);
+    let payload = mark_lines(&text_of(&message.payload), channels::FRAMES);
     let from = writer(c, message)?;
     Ok(format!("{}\n{payload}", head(works, message, &from, is_heard)))
 }
@@ -100,12 +106,13 @@ fn is_answered_by_itself(message: &Message) -> bool {
     message.sort == Sort::Message && !matches!(message.answer_to(), None | Some(Address::Agent(_)))
 }
 
-/// Sends the last words of a turn to whoever wrote what caused it.
+/// Sends the last words of a turn to whoever wrote what caused it; of one into which a person
+/// typed, what it had answered before.
 pub(super) fn answer(
     tx: &Tx<'_>,
     works: &Works,
     (agent, job, block): (&str, &JobId, &BlockId),
-    (how, text): (&TurnEnd, &str),
+    end: &End<'_>,
 ) -> Result<()> {
     let Some(id) = mail::messages_of(tx.connection(), block)?.into_iter().next() else {
         return Ok(());
@@ -120,7 +127,13 @@ pub(super) fn answer(
         let error = json!({"status": "failed", "reason": reason, "message": why});
         (Sort::Failure, json!({"error": error}))
     };
-    let (sort, payload) = match how {
+    let text = end.before_typed.unwrap_or(end.text);
+    let is_typed = end.before_typed.is_some_and(str::is_empty);
+    let (sort, payload) = match &end.how {
+        TurnEnd::Answered if is_typed => {
+            let why = "somebody typed in its terminal during its turn, and got the answer";
+            failed(TYPED_INTO, format!("agent:{agent}: {why}; send it again if you need one"))
+        }
         TurnEnd::Answered if text.trim() == NO_REPLY => (Sort::Reply, Value::Null),
         TurnEnd::Answered => (Sort::Reply, json!(text)),
         TurnEnd::Interrupted => failed("interrupted", format!("agent:{agent} was interrupted")),

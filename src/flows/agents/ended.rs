@@ -25,15 +25,16 @@ pub(in crate::flows) fn settle_job(tx: &Tx<'_>, works: &Works, job: &Job) -> Res
         return Ok(());
     };
     let config = &works.scripts.current().config;
+    let kind = config.kinds.get(&kind_of_agent(&agent.declared));
     lose_turn(tx, works, (&agent, job))?;
     if let Some(open) = mail::open_block(tx.connection(), name)? {
-        let knows =
-            speech(config, &agent.declared).is_some_and(|it| knows_a_block_again(it.speaks));
-        if !knows {
+        // Another program has read nothing of it.
+        let is_same = kind.is_some_and(|it| job.engine.as_ref() == Some(&it.engine));
+        let speech = speech(config, &agent.declared).filter(|_| is_same);
+        if !speech.is_some_and(|it| knows_a_block_again(it.speaks)) {
             mail::end_block(tx, name, &open.id, "agent_ended")?;
         }
     }
-    let kind = config.kinds.get(&kind_of_agent(&agent.declared));
     let next = next(&agent, job, kind.and_then(|it| it.agent.as_ref()), tx.now());
     agent::ended(tx, &agent, (next.state, next.reason.as_deref()), &next.ends, next.not_before)?;
     if next.reason.as_deref() == Some(UNSEATED) {
@@ -93,6 +94,7 @@ fn lose_turn(tx: &Tx<'_>, works: &Works, (agent, job): (&Agent, &Job)) -> Result
         cost_usd: None,
         ms: None,
         is_mixed: false,
+        before_typed: None,
     };
     ended(tx, works, (agent, job), begun.as_ref().map(|it| &it.id), end)
 }

@@ -4,13 +4,12 @@ use crate::approvals;
 use crate::base::{Actor, BlockId, Result};
 use crate::flows::Works;
 use crate::flows::agents::restart::{RESTART, UNSEATED};
-use crate::flows::agents::{direct, rooms, speech};
+use crate::flows::agents::{direct, rooms, speech_of};
 use crate::flows::channels::{Ground, brief_again};
 use crate::jobs::speak::{Ending, Fact, Tokens};
 use crate::jobs::{self, Job, TurnSpent};
 use crate::mail::agent::{self, Agent, State};
 use crate::mail::{self, Turn, TurnEnd};
-use crate::script::Speech;
 use crate::store::Tx;
 
 /// Writes what follows from a fact about the agent that lives in a job.
@@ -38,11 +37,10 @@ pub(in crate::flows) fn heard(tx: &Tx<'_>, works: &Works, job: &Job, fact: &Fact
         Fact::Free if is_held(&agent) => see(agent.state, "free"),
         Fact::Free => Ok(()),
         Fact::Works => see(State::Busy, "works"),
-        Fact::SessionLost => {
-            agent::keep_session(tx, name, None)?;
+        Fact::SessionLost | Fact::Cleared => {
+            agent::forget_session(tx, name)?;
             brief_again(tx, &Ground::of(works), name, false)
         }
-        Fact::Cleared => brief_again(tx, &Ground::of(works), name, false),
         Fact::Compacted => brief_again(tx, &Ground::of(works), name, true),
         // It is the agent's from its first turn on.
         Fact::Session { .. } => Ok(()),
@@ -51,9 +49,9 @@ pub(in crate::flows) fn heard(tx: &Tx<'_>, works: &Works, job: &Job, fact: &Fact
         }
         Fact::Began { block } => {
             let own = own_block(tx, &agent, block.as_ref())?;
-            let proof = if is_by_screen(works, &agent) { "screen" } else { "turn" };
+            let proof = if is_by_screen(works, job) { "screen" } else { "turn" };
             began(tx, works, (&agent, job), (own.as_ref(), proof))?;
-            let speech = speech(&works.config, &agent.declared);
+            let speech = speech_of(&works.scripts, job);
             let is_typed = block.is_none() && speech.is_some_and(|it| it.typed.is_some());
             // A question over HTTP can overtake the line that begins its turn.
             if approvals::is_awaited(tx.connection(), job.root())? {
@@ -62,15 +60,16 @@ pub(in crate::flows) fn heard(tx: &Tx<'_>, works: &Works, job: &Job, fact: &Fact
             see(State::Busy, if is_typed { TYPED } else { "turn_began" })
         }
         // After a takeover nobody knows whether there was a turn whose end is seen.
-        Fact::Ended { .. } if agent.state == State::Idle && is_by_screen(works, &agent) => Ok(()),
-        Fact::Ended { block, text, how, tokens, cost_usd, ms, is_mixed } => {
+        Fact::Ended { .. } if agent.state == State::Idle && is_by_screen(works, job) => Ok(()),
+        Fact::Ended { block, text, how, tokens, cost_usd, ms, is_mixed, before_typed } => {
             let how = match how {
                 Ending::Answered => TurnEnd::Answered,
                 Ending::Interrupted => TurnEnd::Interrupted,
                 Ending::Failed(why) => TurnEnd::Failed(why.clone()),
             };
             let (tokens, cost_usd, ms, is_mixed) = (*tokens, *cost_usd, *ms, *is_mixed);
-            let end = End { text, how, tokens, cost_usd, ms, is_mixed };
+            let before_typed = before_typed.as_deref();
+            let end = End { text, how, tokens, cost_usd, ms, is_mixed, before_typed };
             ended(tx, works, (&agent, job), block.as_ref(), end)?;
             see(State::Idle, "turn_ended")
         }
@@ -80,8 +79,8 @@ pub(in crate::flows) fn heard(tx: &Tx<'_>, works: &Works, job: &Job, fact: &Fact
 /// What an agent was seen doing to which a person has written in its terminal.
 const TYPED: &str = "person_typed";
 
-fn is_by_screen(works: &Works, agent: &Agent) -> bool {
-    speech(&works.config, &agent.declared).is_some_and(Speech::is_by_screen)
+fn is_by_screen(works: &Works, job: &Job) -> bool {
+    speech_of(&works.scripts, job).is_some_and(|it| it.is_by_screen())
 }
 
 /// Prefix of the reason why an agent gets no messages now.
@@ -160,9 +159,13 @@ fn began(
     (block, proof): (Option<&BlockId>, &str),
 ) -> Result<()> {
     // From its first turn on, the engine knows the session again.
-    let session = jobs::find_brief(tx.connection(), &jobs::Viewer::Program, &job.id)?.session_ref;
-    if session.is_some() && session != agent.session_ref {
-        agent::keep_session(tx, &agent.name, session.as_deref())?;
+    let start = jobs::find_brief(tx.connection(), &jobs::Viewer::Program, &job.id)?;
+    let known = (&agent.session_ref, &agent.session_engine, &agent.session_mark);
+    if let Some(session) = &start.session_ref
+        && (&start.session_ref, &start.engine, &start.engine_mark) != known
+    {
+        let engine = (start.engine.as_deref(), start.engine_mark.as_deref());
+        agent::keep_session(tx, &agent.name, session, engine)?;
     }
     if let Some(block) = block {
         mail::begin_block(tx, &agent.name, block, proof)?;
@@ -199,6 +202,7 @@ fn taken(
         // Nobody saw when it ended.
         ms: Some(0),
         is_mixed: false,
+        before_typed: None,
     };
     ended(tx, works, (agent, job), Some(block), end)
 }
@@ -217,6 +221,8 @@ pub(super) struct End<'a> {
     pub(super) ms: Option<u64>,
     /// Whether they may hold what somebody typed.
     pub(super) is_mixed: bool,
+    /// What it had answered before a person typed into it; none if nobody is known to have.
+    pub(super) before_typed: Option<&'a str>,
 }
 
 /// Writes what follows from the end of a turn: the answer, and that its block is over.
@@ -239,12 +245,12 @@ pub(super) fn ended(
     let ms = told.into_iter().chain(since).min().unwrap_or(0);
     jobs::add_turn(tx, job, TurnSpent { tokens: end.tokens, cost_usd: end.cost_usd, ms })?;
     if let Some(own) = own.as_ref().filter(|it| it.room.is_none()) {
-        direct::answer(tx, works, (&agent.name, &job.id, &own.id), (&end.how, end.text))?;
+        direct::answer(tx, works, (&agent.name, &job.id, &own.id), &end)?;
     }
     if let (None, Some(late)) = (&own, block)
         && mail::confirm_late(tx, &agent.name, late)?
     {
-        direct::answer(tx, works, (&agent.name, &job.id, late), (&end.how, end.text))?;
+        direct::answer(tx, works, (&agent.name, &job.id, late), &end)?;
     }
     let turn = Turn::Ended {
         agent: agent.name.clone(),

@@ -34,13 +34,18 @@ pub(in crate::flows) async fn prepare(works: &Works, job: &Job) -> Result<Option
     let Some(agent) = found else {
         return Err(Error::internal(format!("job {} starts an agent that is not there", job.id)));
     };
+    let kind = works.config.kinds.get(&kind_of_agent(&agent.declared));
+    let engine = kind.and_then(|it| works.config.engines.get(&it.engine));
+    let session =
+        engine.and_then(|it| agent.session_in((&it.name, &it.mark(&works.config.folder))));
+    let session = session.map(str::to_owned);
     let pairs = [("WB_AGENT", &agent.name), ("COLLAB_AGENT", &agent.name)];
     let texts =
         [("banner", banner(works.wb_agent.as_str(), &agent.name)), ("agent", agent.name.clone())];
     Ok(Some(Own {
         env: pairs.map(|(name, value)| (name.to_owned(), value.clone())).to_vec(),
         texts: texts.map(|(name, value)| (name.to_owned(), value)).into(),
-        session: agent.session_ref,
+        session,
     }))
 }
 

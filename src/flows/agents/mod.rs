@@ -13,11 +13,12 @@ mod handover;
 mod heard;
 mod identity;
 pub(in crate::flows) mod peek;
-mod probe;
 mod restart;
 mod rooms;
 mod show;
+mod silent_agent;
 mod supervise;
+mod taken;
 mod trouble;
 mod turns;
 
@@ -31,17 +32,24 @@ pub(in crate::flows) use heard::{block, heard};
 pub use identity::banner;
 pub(in crate::flows) use identity::{prepare, resolve};
 pub use peek::peek;
-pub(in crate::flows) use probe::answers;
 pub(in crate::flows) use show::{how_it_ended, last_start_of, problem, why_waiting};
 pub use show::{list, show};
+pub(in crate::flows) use silent_agent::answers;
 pub use supervise::serve;
 pub(in crate::flows) use supervise::{act, keep};
+pub(in crate::flows) use taken::{Taken, taken};
 pub use turns::{turn, turns};
 
+use crate::jobs::{Generations, Job};
 use crate::script::{Config, Speech};
 
 /// Returns how an agent of this declaration is spoken to, as the script in force says.
 fn speech<'c>(config: &'c Config, declared: &str) -> Option<&'c Speech> {
     let kind = config.kinds.get(&crate::script::kind_of_agent(declared))?;
     config.engines.get(&kind.engine)?.speech.as_ref()
+}
+
+/// Returns how the agent that lives in a job is spoken to, as the script said that it began with.
+fn speech_of(scripts: &Generations, job: &Job) -> Option<Speech> {
+    scripts.engine_of(job)?.speech
 }

@@ -18,6 +18,8 @@ const PAUSE_MAX_MS: i64 = 5 * 60_000;
 pub(super) const RESTART: &str = "restart";
 /// The reason of an end because the agent was started to take a seat, and has none any more.
 pub(super) const UNSEATED: &str = "unseated";
+/// The reason of an end after which the script had no declaration of the agent.
+pub(super) const UNDECLARED: &str = "not_declared";
 
 /// Returns when a start that was put off is due, if it is not yet. No pause is longer than the
 /// longest: what lies further ahead was written while the clock was ahead, and is due.
@@ -53,7 +55,7 @@ pub(super) fn next(agent: &Agent, job: &Job, declared: Option<&LiveAgent>, now: 
         return Next { is_asked: true, ends: Vec::new(), ..plain(State::Stopped, Some("asked")) };
     }
     let Some(declared) = declared else {
-        return plain(State::Stopped, Some("not_declared"));
+        return plain(State::Stopped, Some(UNDECLARED));
     };
     // The server's own end is none of the agent's.
     if matches!(job.reason, Some(Reason::ServerRestarted)) {

@@ -85,21 +85,25 @@ pub(super) fn find(c: &Connection, name: &str) -> Result<Agent> {
     })
 }
 
-/// Returns why an agent's messages wait, if they wait for a person, or for long.
+/// Returns why an agent's messages wait, if they wait for a person, or for long. `is_direct`: they
+/// are sent to it, and not in a channel.
 ///
 /// # Errors
 /// As any read.
 pub(in crate::flows) fn why_waiting(
     c: &Connection,
     (config, now): (&Config, Millis),
-    name: &str,
+    (name, is_direct): (&str, bool),
 ) -> Result<Option<String>> {
     let Some(agent) = identity::heir(c, name)? else { return Ok(None) };
     let name = &agent.name;
     let last = last_start(c, &agent)?;
     if !config.kinds.contains_key(&kind_of_agent(&agent.declared)) {
-        let until = "dropped at the next start or within an hour, unless it is declared before";
-        return Ok(Some(format!("agent:{name} is no longer declared; the message is {until}")));
+        let what = match is_direct {
+            true => "is dropped at the next start or within an hour, unless it is declared before",
+            false => "waits until it is declared again",
+        };
+        return Ok(Some(format!("agent:{name} is no longer declared; the message {what}")));
     }
     let start = format!("to start it: `wiki-browser agent start {name}`");
     let capped = || format!("agent:{name} is given nothing more today: a daily cap is used up");

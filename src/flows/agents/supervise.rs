@@ -10,8 +10,8 @@ use tracing::{info, warn};
 use crate::base::{Actor, BlockId, ErrorKind, JobId, Millis, Result, fault};
 use crate::channels;
 use crate::flows::agents::heard::is_held;
-use crate::flows::agents::restart::{RESTART, UNSEATED, pending};
-use crate::flows::agents::{control, declaration, direct, handover, probe, rooms, speech};
+use crate::flows::agents::restart::{RESTART, UNDECLARED, UNSEATED, pending};
+use crate::flows::agents::{control, declaration, direct, handover, rooms, silent_agent, speech};
 use crate::flows::channels::{Ground, brief_again};
 use crate::flows::requests::inputs;
 use crate::flows::{Site, Works};
@@ -157,7 +157,7 @@ struct Glance {
 }
 
 fn glance(c: &Connection, by: (&Queue, &Config), agent: &Agent, now: Millis) -> Result<Glance> {
-    let probe = probe::look(c, by.1, agent, now)?;
+    let probe = silent_agent::look(c, by.1, agent, now)?;
     let is_news = probe.is_some_and(|it| it.doubt != agent.doubt());
     let (due, at) = due(c, by, agent, now)?;
     let wake = Wake { due: at, probe: probe.map(|it| it.again) };
@@ -176,7 +176,7 @@ async fn look_after(site: &Site, works: &Works, name: &str) -> Result<Wake> {
         });
         let Some(found) = look.await? else { return Ok(Wake::default()) };
         if found.is_news {
-            probe::note(works, name).await?;
+            silent_agent::note(works, name).await?;
         } else if !found.is_due || !act(site, works, name).await? {
             return Ok(found.wake);
         }
@@ -218,7 +218,8 @@ fn due(
             let is_due = match autostart {
                 Autostart::Always => true,
                 Autostart::OnMessage => is_awaited(c, agent)?,
-                Autostart::Never => false,
+                // Somebody started it, and only the script took it away.
+                Autostart::Never => agent.reason.as_deref() == Some(UNDECLARED),
             };
             Ok((is_due.then_some(Due::Start), None))
         }
@@ -390,7 +391,7 @@ fn carry_out(
         (Due::Start, _) => start(tx, site, works, agent).map(|()| Some(None)),
         (Due::Rest(wanted), _) => control::rest(tx, site, agent, wanted).map(|()| Some(None)),
         (Due::Leave, _) => {
-            let why = (State::Stopped, Some("not_declared"));
+            let why = (State::Stopped, Some(UNDECLARED));
             agent::ended(tx, agent, why, &agent.ends, None).map(|()| Some(None))
         }
         (Due::Hold, _) => {
@@ -460,16 +461,19 @@ fn start(tx: &Tx<'_>, site: &Site, works: &Works, agent: &Agent) -> Result<()> {
         Err(cause) => return Err(cause),
     };
     agent::start(tx, agent, &job, &declaration::digest(&works.config, &agent.declared))?;
-    match agent.session_ref.is_some() && resumes(&works.config, kind) {
+    match resumes(&works.config, kind, agent) {
         true => Ok(()),
         // It knows nothing of its channel any more.
         false => brief_again(tx, &Ground::of(works), &agent.name, false),
     }
 }
 
-/// Returns whether the next start of a kind goes on with the session of the last one.
-fn resumes(config: &Config, kind: &Kind) -> bool {
+/// Returns whether the next start of an agent goes on with the session of the last one.
+fn resumes(config: &Config, kind: &Kind, agent: &Agent) -> bool {
     let Some(engine) = config.engines.get(&kind.engine) else { return false };
+    if agent.session_in((&engine.name, &engine.mark(&config.folder))).is_none() {
+        return false;
+    }
     let is_told = |it: &Speech| it.speaks == Speaks::CodexAppServer;
     !engine.sessions.resume.is_empty() || engine.speech.as_ref().is_some_and(is_told)
 }

@@ -6,10 +6,10 @@ use crate::api::agents::Problem;
 use crate::base::limit::format_duration;
 use crate::base::{Result, truncate_chars};
 use crate::flows::agents::heard::{ASKS, ASKS_AT_START, HELD};
-use crate::flows::agents::probe;
+use crate::flows::agents::silent_agent;
 use crate::jobs::{self, Job, Reason};
 use crate::mail::agent::{Agent, State};
-use crate::process::{self, Sight};
+use crate::process::{self, Front, Sight};
 use crate::script::{Config, EngineBody, Kind, kind_of_agent};
 
 /// Longest line of a program that is quoted, in characters.
@@ -56,27 +56,60 @@ pub(super) fn of(agent: &Agent, start: Option<&Job>, config: &Config) -> Result<
                 None => None,
             }
         }
-        (_, reason) => match reason.strip_prefix(HELD).unwrap_or_default() {
-            "draft" => problem(
-                "messages wait because its input line holds a text that a person typed",
-                format!("submit or delete that text: {}", attach()),
-            ),
-            "mode" => problem(
-                "messages wait because somebody scrolls back in its terminal",
-                format!("press q there: {}", attach()),
-            ),
-            "dialog" => problem(
-                "messages wait because a dialog is on its screen",
-                format!("answer it: {}", attach()),
-            ),
-            "moving" => problem(
-                "messages wait because its screen keeps changing",
-                "set `ready` of its engine to a text that is visible only while it waits"
-                    .to_owned(),
-            ),
-            _ => None,
+        (_, reason) => match reason.strip_prefix(HELD) {
+            Some(why) => held(agent, start, why)?,
+            None => None,
         },
     })
+}
+
+/// Says what keeps messages from an agent in a terminal.
+fn held(agent: &Agent, start: Option<&Job>, why: &str) -> Result<Option<Problem>> {
+    let name = &agent.name;
+    let attach = format!("`wiki-browser agent attach {name}` (Ctrl-B, then D, detaches)");
+    let front = || {
+        let guard = start.and_then(|it| it.guard.as_ref());
+        guard.map(|it| process::look_in_front(it.pid)).transpose()
+    };
+    let restart = format!("`wiki-browser agent restart {name}` starts it again in its session");
+    let (what, fix) = match why {
+        "draft" => (
+            "its input line holds a text that a person typed".to_owned(),
+            format!("submit or delete that text: {attach}"),
+        ),
+        "mode" => {
+            ("somebody scrolls back in its terminal".to_owned(), format!("press q there: {attach}"))
+        }
+        "dialog" => ("a dialog is on its screen".to_owned(), format!("answer it: {attach}")),
+        "moving" => (
+            "its screen keeps changing".to_owned(),
+            "set `ready` of its engine to a text that is visible only while it waits".to_owned(),
+        ),
+        "no_line" => (
+            "its input line is not on its screen, for example because an editor is open there"
+                .to_owned(),
+            format!(
+                "close what is open there: {attach}; if nothing is, correct `input` of its engine"
+            ),
+        ),
+        "stopped" => {
+            let fix = match front()? {
+                Some(Front::Stopped(pid)) => format!("`kill -CONT {pid}` continues it; {restart}"),
+                _ => restart,
+            };
+            ("its program was stopped, by Ctrl-Z or another signal".to_owned(), fix)
+        }
+        "other_program" => {
+            let pid = match front()? {
+                Some(Front::Other(pid)) => format!(" (process {pid})"),
+                _ => String::new(),
+            };
+            let what = format!("another program{pid} has its terminal");
+            (what, format!("end that program: {attach}"))
+        }
+        _ => return Ok(None),
+    };
+    Ok(Some(Problem { what: format!("messages wait because {what}"), fix }))
 }
 
 /// Says why it is not known what an agent does.
@@ -88,7 +121,7 @@ fn doubted(
     let name = &agent.name;
     let restart = format!("`wiki-browser agent restart {name}` starts it again in its session");
     let (what, fix) = match doubt {
-        probe::GUARD => {
+        silent_agent::GUARD => {
             let kill = agent.job_id.as_ref().map(|id| {
                 format!(
                     "; to start it anew instead: `wiki-browser job cancel {id} --force`, then \
@@ -99,7 +132,7 @@ fn doubted(
             let wait = "the server takes it over as soon as it does";
             (what, format!("{wait}{}", kill.unwrap_or_default()))
         }
-        probe::STOPPED => {
+        silent_agent::STOPPED => {
             let sight = start.and_then(|it| it.guard.as_ref()).map(process::look_below);
             let fix = match sight.transpose()? {
                 Some(Sight::Stopped(pid)) => format!("`kill -CONT {pid}` continues it; {restart}"),
@@ -107,7 +140,7 @@ fn doubted(
             };
             ("its process was stopped by a signal".to_owned(), fix)
         }
-        probe::GONE => {
+        silent_agent::GONE => {
             ("its process has ended, and its guard has not reported that".to_owned(), restart)
         }
         _ => {
@@ -131,6 +164,11 @@ fn ended(agent: &Agent, job: &Job, config: &Config) -> Result<Option<Problem>> {
     let (program, engine) = (program_of(kind, config), kind.map_or("", |it| it.engine.as_str()));
     let again = match (agent.state, agent.not_before) {
         (State::Starting, Some(at)) => format!("it is tried again at {} UTC", at.minute()),
+        _ if agent.session_ref.is_some() => format!(
+            "then start it: `wiki-browser agent start {}`, or with `--fresh` if its program \
+             refuses its session",
+            agent.name
+        ),
         _ => format!("then start it: `wiki-browser agent start {}`", agent.name),
     };
     let dir = jobs::job_dir(&config.site.data, &job.id);

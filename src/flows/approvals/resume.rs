@@ -28,9 +28,9 @@ pub(super) fn require_resumable(config: &Config, job: &Job) -> Result<()> {
 pub(in crate::flows) fn obstacle(config: &Config, job: &Job) -> Option<String> {
     let kind = config.kind(&job.kind);
     let engine = kind.and_then(|kind| config.engines.get(&kind.engine));
-    let other = job.engine.as_ref().filter(|it| kind.is_some_and(|kind| kind.engine != **it));
+    let other = engine.and_then(|it| job.other_engine(it, &config.folder));
     if let Some(other) = other.filter(|_| !fault::is_off("same_engine")) {
-        return Some(format!("its session belongs to engine \"{other}\""));
+        return Some(other);
     }
     let wrong = match (kind, engine) {
         _ if job.agent.is_some() => "its agent lives on",
@@ -47,6 +47,7 @@ pub(in crate::flows) fn obstacle(config: &Config, job: &Job) -> Option<String> {
             "its engine has no arguments `session`, and its output names none"
         }
         (Some(_), Some(_)) => return None,
+        _ if job.message_id.is_some() => "its inbox is gone",
         _ => "its kind is gone",
     };
     Some(wrong.to_owned())
@@ -67,8 +68,13 @@ pub(super) fn refuse_lost(c: &Connection, works: &Works, id: &ApprovalId) -> Res
     let job = jobs::find(c, &jobs::Viewer::Program, &parked)?;
     let config = &works.scripts.current().config;
     require_resumable(config, &job).map_err(|cause| {
+        let is_gone = config.kind(&job.kind).is_none() && job.message_id.is_none();
+        let was = match is_gone {
+            true => format!(" (or write was = \"{}\" in the kind that takes its place)", job.kind),
+            false => String::new(),
+        };
         cause.hint(format!(
-            "change the script back and type `wiki-browser reload`, then decide again; or \
+            "change the script back{was} and type `wiki-browser reload`, then decide again; or \
              `wiki-browser job cancel {parked}`"
         ))
     })
@@ -177,5 +183,6 @@ fn words_of_permission(approval: &Approval) -> String {
     };
     let note = approval.note.as_ref().map(|it| format!("\nNote: {it}\n")).unwrap_or_default();
     let title = &approval.title;
-    format!("Your call of a tool, \u{201c}{title}\u{201d}, {said}\n{note}\nGo on from here.\n")
+    let whose = "Your call of a tool, or that of an agent you started,";
+    format!("{whose} \u{201c}{title}\u{201d}, {said}\n{note}\nGo on from here.\n")
 }

@@ -74,6 +74,15 @@ pub(in crate::flows) fn settle_job(tx: &Tx<'_>, job: &Job) -> Result<()> {
     if !job.status.is_final() || job.reason == Some(Reason::Resumed) {
         return Ok(());
     }
+    settle_cancelled(tx, job)
+}
+
+/// Withdraws the requests of a job that is ending because somebody cancelled it: a decision that
+/// came before its processes are gone would change nothing.
+///
+/// # Errors
+/// As any write.
+pub(in crate::flows) fn settle_cancelled(tx: &Tx<'_>, job: &Job) -> Result<()> {
     for id in approvals::pending_of_root(tx.connection(), job.root())? {
         let decision = Decision {
             state: State::Withdrawn,

@@ -36,13 +36,13 @@ pub async fn do_now(site: &Site, caller: &Caller, id: &CallId) -> Result<CallVie
     let seat = seat(site, caller)?;
     let person = seat.person.clone();
     let (of, wanted) = (person.id.clone(), id.clone());
-    let (call, run, calls) = site
+    let (call, run, known) = site
         .store
         .read(move |c| {
             let call = chat::find_call(c, &of, &wanted)?;
             let run = chat::find_run(c, &of, &call.run_id)?;
-            let calls = chat::calls_of_run(c, &call.run_id)?;
-            Ok((call, run, calls))
+            let known = Known::of(c, &run)?;
+            Ok((call, run, known))
         })
         .await?;
     if !can_do(&call) {
@@ -51,7 +51,7 @@ pub async fn do_now(site: &Site, caller: &Caller, id: &CallId) -> Result<CallVie
     }
     let tool = tools::find(&call.tool)?;
     right::policy(seat.assistant, tool.name)?;
-    let deed = look(site, (&person, &run), (&call, tool), Known::of(&calls)).await?;
+    let deed = look(site, (&person, &run), (&call, tool), known).await?;
     if deed.target != call.target && !fault::is_off("call_target") {
         let message = "what the call was to change has changed since it was shown";
         return Err(Error::conflict(CHANGED_MEANWHILE, message).hint("ask the assistant again"));
@@ -75,7 +75,8 @@ async fn look(
         Place::Vault => {}
         Place::Site => {
             let preview = serde_json::to_string_pretty(args).unwrap_or_default();
-            return Ok(Deed { target: None, asks: None, preview, work: Work::Site });
+            let work = Work::Site;
+            return Ok(Deed { target: None, asks: None, preview, is_of_others: false, work });
         }
         Place::Web => {
             let typed = site.store.look(|c| chat::typed(c, run))?;
@@ -110,12 +111,13 @@ async fn make(
         person: person.clone(),
         call: call.clone(),
         preview: deed.preview.clone(),
+        is_of_others: deed.is_of_others,
     };
     let ids = site.ids.clone();
     site.store.write(move |tx| draft.keep(tx, &ids)).await?;
     fault::crash_point("before_again");
     let made = match &deed.work {
-        Work::Site => tools::run_document(site, &person, (&call.tool, &call.args)).await,
+        Work::Site => tools::run_document(site, &person, &call).await,
         Work::Web(url) => tools::fetch_page(site, url, web_hosts(&site.config)).await,
         Work::Linkedin(act) => tools::run_linkedin(site, &site.config, &person, act).await,
         _ => {
@@ -162,6 +164,7 @@ struct Begin {
     person: Person,
     call: ToolCall,
     preview: String,
+    is_of_others: bool,
 }
 
 impl Begin {
@@ -177,6 +180,9 @@ impl Begin {
         approvals::decide(tx, &approval.id, &by, &decision)?;
         approvals::use_once(tx, &approval.id)?;
         chat::start_again(tx, &call.id, &approval.id)?;
+        if let Some(target) = call.target.as_ref().filter(|_| self.is_of_others) {
+            chat::note_file_of_others(tx, &self.person.id, target)?;
+        }
         chat::note_call(tx, &self.run.person_id, &self.run.session_id)
     }
 }

@@ -293,7 +293,8 @@ async fn look(site: &Site, asked: &Asked, tool: &'static Tool, args: &Value) -> 
         Place::Vault => {}
         Place::Site => {
             let preview = serde_json::to_string_pretty(args).unwrap_or_default();
-            return Ok(Deed { target: None, asks: None, preview, work: Work::Site });
+            let work = Work::Site;
+            return Ok(Deed { target: None, asks: None, preview, is_of_others: false, work });
         }
         Place::Web => {
             let typed = site.store.look(|c| chat::typed(c, &asked.run))?;
@@ -304,11 +305,8 @@ async fn look(site: &Site, asked: &Asked, tool: &'static Tool, args: &Value) -> 
             return tools::plan_linkedin(site, &config, &person, (tool.name, args)).await;
         }
     }
-    let (person, calls) = site.store.look(|c| {
-        let person = person_of(c, site, asked)?;
-        Ok((person, chat::calls_of_run(c, &asked.run.job_id)?))
-    })?;
-    let known = Known::of(&calls);
+    let (person, known) =
+        site.store.look(|c| Ok((person_of(c, site, asked)?, Known::of(c, &asked.run)?)))?;
     let (name, args) = (tool.name, args.clone());
     on_disk(move || {
         let vault = vault::open(&config, assistant_of(&config)?, &person)?;

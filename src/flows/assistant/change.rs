@@ -7,7 +7,7 @@ use crate::approvals;
 use crate::base::{Actor, ApprovalId, CallId, ChatId, Error, JobId, PersonId, Result, fault};
 use crate::chat::{self, Change, Home};
 use crate::flows::assistant::disk::on_disk;
-use crate::flows::assistant::{RUN_ENDED, seat, show};
+use crate::flows::assistant::{RUN_ENDED, SESSION_BUSY, seat, show};
 use crate::flows::{Site, jobs as job_flows};
 use crate::jobs::{self, ALREADY_COMPLETED, JOB_ENDED, Viewer};
 use crate::people::Caller;
@@ -35,7 +35,7 @@ pub async fn stop(site: &Site, caller: &Caller, id: &JobId) -> Result<Stopped> {
             if job_flows::cancel::cancel_waiting(tx, &ids, &id, &by, &lanes)? {
                 return Ok(Stopped { run_id: id.clone(), state: "stopped".to_owned() });
             }
-            jobs::request_cancel(tx, &id, &by).map_err(|cause| match cause.code_str() {
+            job_flows::cancel::request(tx, &id, &by).map_err(|cause| match cause.code_str() {
                 JOB_ENDED | ALREADY_COMPLETED => run_ended(&id),
                 _ => cause,
             })?;
@@ -127,7 +127,7 @@ async fn forget(
             for run in &left.runs {
                 if !jobs::find_brief(c, &Viewer::Person(of.clone()), run)?.status.is_final() {
                     let message = format!("run {run} answers in this conversation");
-                    return Err(Error::conflict("session_busy", message).hint("stop it first"));
+                    return Err(Error::conflict(SESSION_BUSY, message).hint("stop it first"));
                 }
                 jobs::forget_words(tx, run)?;
             }

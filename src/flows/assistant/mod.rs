@@ -5,10 +5,10 @@ mod actions;
 mod again;
 mod agent;
 mod attach;
-mod branch;
 mod calls;
 mod change;
 mod config;
+mod context_window;
 mod disk;
 mod end;
 mod fallback;
@@ -73,6 +73,8 @@ use crate::script::{Assistant, Engine, EngineBody, Mode};
 
 /// The code of a run that has ended.
 pub const RUN_ENDED: &str = "run_ended";
+/// The code of a conversation in which a question is being answered.
+pub const SESSION_BUSY: &str = "session_busy";
 
 /// Variables with which an operator sets a key for all runs of an engine.
 const KEYS: [&str; 3] = ["ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"];

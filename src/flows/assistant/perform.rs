@@ -92,7 +92,7 @@ pub(super) async fn make(
 /// Starts a call and records what came of it.
 async fn carry_out(site: &Site, asked: &Asked, call: ToolCall, deed: Deed) -> Result<ToolCall> {
     let tool = tools::find(&call.tool)?;
-    let person = match start(site, asked, &call).await {
+    let person = match start(site, asked, &call, &deed).await {
         Ok(Some(person)) => person,
         Ok(None) => return again(site, asked),
         Err(cause) if cause.code_str() == NO_TOOL => {
@@ -104,7 +104,7 @@ async fn carry_out(site: &Site, asked: &Asked, call: ToolCall, deed: Deed) -> Re
     let config = right::script(site);
     let made = match &deed.work {
         _ if asked.run.is_dry && !tools::only_reads(tool.name) => Ok(tools::unmade(&deed)),
-        Work::Site => tools::run_document(site, &person, (&call.tool, &call.args)).await,
+        Work::Site => tools::run_document(site, &person, &call).await,
         Work::Web(url) => tools::fetch_page(site, url, &assistant_of(&config)?.web_hosts).await,
         Work::Linkedin(act) => tools::run_linkedin(site, &config, &person, act).await,
         _ => {
@@ -135,11 +135,12 @@ async fn carry_out(site: &Site, asked: &Asked, call: ToolCall, deed: Deed) -> Re
 /// # Errors
 /// `conflict` with codes `job_ended`, `run_ended` and `approval_used`; `not_found` with code
 /// `no_tool`.
-async fn start(site: &Site, asked: &Asked, call: &ToolCall) -> Result<Option<Person>> {
+async fn start(site: &Site, asked: &Asked, call: &ToolCall, deed: &Deed) -> Result<Option<Person>> {
     let (works, token) = (site.works.clone(), asked.token_hash.clone());
     let (id, tool, approval) = (call.id.clone(), call.tool.clone(), call.approval_id.clone());
     let (run, asked_run) = (asked.run.clone(), run_ended(asked));
     let ended = asked_run.message().to_owned();
+    let (is_of_others, target) = (deed.is_of_others, deed.target.clone());
     site.store
         .write(move |tx| {
             let ended = || Error::conflict(RUN_ENDED, ended.clone());
@@ -152,6 +153,12 @@ async fn start(site: &Site, asked: &Asked, call: &ToolCall) -> Result<Option<Per
             let is_first = chat::start_call(tx, &id)?;
             if let Some(approval) = approval.as_ref().filter(|_| is_first) {
                 approvals::use_once(tx, approval)?;
+            }
+            if is_first && is_of_others {
+                match &target {
+                    Some(target) => chat::note_file_of_others(tx, &run.person_id, target)?,
+                    None => chat::note_call_of_others(tx, &id)?,
+                }
             }
             Ok(is_first.then_some(person))
         })

@@ -10,7 +10,7 @@ use rusqlite::Connection;
 use crate::base::{Actor, Error, ErrorKind, Ids, PersonId, Result, fault};
 use crate::chat;
 use crate::flows::Works;
-use crate::flows::jobs::cancel::cancel_waiting;
+use crate::flows::jobs::cancel::{self, cancel_waiting};
 use crate::jobs::{self, Capacities};
 use crate::people::{self, Person, Role};
 use crate::script::{Assistant, Config, Mode, Policy};
@@ -89,7 +89,7 @@ pub(in crate::flows) fn end_runs(
             if may_go_on(config, &person, &run.mode) || cancel_waiting(tx, ids, &job, by, lanes)? {
                 continue;
             }
-            match jobs::request_cancel(tx, &job, by) {
+            match cancel::request(tx, &job, by) {
                 // A job that is already ending is left alone.
                 Err(cause) if cause.kind() == ErrorKind::Conflict => {}
                 done => done?,

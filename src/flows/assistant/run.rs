@@ -100,7 +100,7 @@ pub(in crate::flows) async fn prepare(works: &Works, job: &Job) -> Result<Prepar
     let alone = alone((&home, &run.session_id), &dir, tools, bounds)?;
     Ok(Prepared {
         inputs: job.inputs.clone(),
-        prompt,
+        prompt: chat::claude_prompt(prompt),
         grants: Vec::new(),
         env: Vec::new(),
         files: None,

@@ -10,7 +10,7 @@ use crate::chat::{
     self, ATTACHMENTS_MAX, Attachment, IMAGES_MAX, NewMessage, NewRun, Policy, Role, Session, State,
 };
 use crate::flows::assistant::actions::{self, Chosen};
-use crate::flows::assistant::{Seat, closed, end, fallback, seat};
+use crate::flows::assistant::{SESSION_BUSY, Seat, closed, end, fallback, seat};
 use crate::flows::people::refuse_disabled;
 use crate::flows::{Site, kept_answer};
 use crate::jobs::{self, NewJob, Pool, Viewer};
@@ -241,6 +241,7 @@ fn accept(tx: &Tx<'_>, site: &Site, draft: &Draft) -> Result<Asked> {
         mode: (draft.request.mode.as_deref(), mode),
         action: action.map(|it| it.id.as_str()),
         is_dry: draft.request.dry_run,
+        is_piped: draft.request.piped,
         policy: Policy { max_steps: action.and_then(|it| it.max_steps) },
     };
     chat::add_run(tx, &run_id, (&session.id, &question), &new)?;
@@ -257,7 +258,7 @@ fn refuse_busy(tx: &Tx<'_>, session: &Session) -> Result<()> {
         return end::cancelled(tx, &job);
     }
     let message = format!("run {} answers in this conversation already", open.job_id);
-    Err(Error::conflict("session_busy", message)
+    Err(Error::conflict(SESSION_BUSY, message)
         .hint(format!("wait for it, or stop it: wiki-browser chat stop {}", open.job_id)))
 }
 

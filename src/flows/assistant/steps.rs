@@ -19,7 +19,7 @@ use crate::flows::Site;
 use crate::flows::assistant::calls::{Asked, call};
 use crate::flows::assistant::disk::on_disk;
 use crate::flows::assistant::tools;
-use crate::flows::assistant::{RUN_ENDED, branch};
+use crate::flows::assistant::{RUN_ENDED, context_window};
 use crate::jobs::{self, JOB_ENDED, Pieces, Task};
 use crate::script::AssistantLimits;
 
@@ -141,7 +141,7 @@ impl<'a> Answer<'a> {
                     self.refuse_costly()?;
                     self.keep(&step).await?;
                     let said = step.native.into_iter().map(Block::Native).collect();
-                    branch::add(&mut self.ask.turns, true, said);
+                    context_window::add(&mut self.ask.turns, true, said);
                     continue;
                 }
                 Stop::Calls => Fault::lasting("bad_answer", "the model asked for no tool"),
@@ -175,13 +175,13 @@ impl<'a> Answer<'a> {
             self.keep(&step).await?;
         }
         let said = step.native.into_iter().map(Block::Native).collect();
-        branch::add(&mut self.ask.turns, true, said);
-        branch::add(&mut self.ask.turns, false, results);
+        context_window::add(&mut self.ask.turns, true, said);
+        context_window::add(&mut self.ask.turns, false, results);
         Ok(())
     }
 
     async fn fit(&mut self) -> std::result::Result<(), Halt> {
-        if branch::fit(&mut self.ask.turns, self.room) && !self.is_cut {
+        if context_window::fit(&mut self.ask.turns, self.room) && !self.is_cut {
             self.is_cut = true;
             let message = "the beginning of the conversation is left out: it is too long";
             let code = "context_cut".to_owned();

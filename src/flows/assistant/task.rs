@@ -9,7 +9,7 @@ use crate::base::{DISK_FULL, Error, JobId, NO_ROOM, PersonId, Result};
 use crate::chat::model::{Ask, Block, Claude, Fault, Model, OfPerson, Tokens};
 use crate::chat::{self, IMAGE_BYTES_MAX, Item, Line, Message, Role, Run, Scribe, ToolCall};
 use crate::flows::Site;
-use crate::flows::assistant::branch::{self, Branch};
+use crate::flows::assistant::context_window::{self, Branch};
 use crate::flows::assistant::disk::on_disk;
 use crate::flows::assistant::fallback::fall_back;
 use crate::flows::assistant::steps::{Answer, Halt, ended};
@@ -223,7 +223,8 @@ async fn answer<'a>(
         calls: &found.calls,
         memory: words.memory.as_deref(),
     };
-    let turns = branch::turns(&branch, (model.provider(), &model.name(), !tools.is_empty()));
+    let turns =
+        context_window::turns(&branch, (model.provider(), &model.name(), !tools.is_empty()));
     let ask = Ask { system: words.system, turns, tools };
     let fixed = ask.system.len() + ask.tools.iter().map(|it| it.to_string().len()).sum::<usize>();
     let (max_output, context) = model.room();

@@ -22,6 +22,7 @@ use rusqlite::{Connection, named_params};
 use crate::base::{Actor, EventKind, JobId, Result, fault};
 use crate::flows::automation::effects::{self, Failure, Origin, Turn, Wish};
 use crate::flows::automation::retry;
+use crate::flows::automation::told;
 use crate::flows::{Site, Works};
 use crate::jobs::{self, Generation};
 use crate::store::{StoredEvent, Tx, events};
@@ -178,7 +179,7 @@ impl Relay {
                 if stop.is_cancelled() || site.vm().stuck() {
                     return Ok(());
                 }
-                if concerns(&site, event) {
+                if concerns(&site, event) && !was_told(&site, event).await? {
                     if !tell(&site, event, stop).await? {
                         return Ok(());
                     }
@@ -210,6 +211,20 @@ pub(in crate::flows) async fn catch_up(site: &Site, from: i64) -> Result<i64> {
     let mut relay = Relay { site: site.clone(), told: from, kept: from };
     relay.tell_all(&CancellationToken::new()).await?;
     Ok(relay.told)
+}
+
+/// Returns whether the database that a restore replaced has told of this. That is so once.
+async fn was_told(site: &Site, event: &StoredEvent) -> Result<bool> {
+    if !site.store.look(|c| told::is_told(c, event))? {
+        return Ok(false);
+    }
+    let event = event.clone();
+    let passed = site.store.write(move |tx| {
+        told::pass_over(tx, &event)?;
+        keep_in(tx, event.id)
+    });
+    passed.await?;
+    Ok(true)
 }
 
 fn concerns(site: &Site, event: &StoredEvent) -> bool {

@@ -5,5 +5,6 @@ pub mod handlers;
 pub mod reload;
 pub(in crate::flows) mod retry;
 pub mod schedules;
+pub mod told;
 pub mod webhook_proof;
 pub mod webhooks;

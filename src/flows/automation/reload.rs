@@ -8,6 +8,8 @@
 
 mod difference;
 pub mod earlier;
+mod look;
+mod sources;
 mod unfit;
 mod waiting;
 
@@ -20,13 +22,12 @@ use serde_json::json;
 use tracing::{error, info, warn};
 
 use crate::api::config::{ScriptView, Trouble};
-use crate::base::{
-    Actor, Context, Error, ErrorKind, Event, EventKind, JobId, Millis, Result, fault,
-};
+use crate::base::{Actor, Error, Event, EventKind, JobId, Millis, Result, fault};
 use crate::flows::assistant::right;
 use crate::flows::automation::{handlers, schedules};
 use crate::flows::check::{self, Purpose};
 use crate::flows::perspectives::personas;
+use crate::flows::repository::lanes;
 use crate::flows::{Site, agents};
 use crate::jobs::{self, BELL, Engines, Generation};
 use crate::mail;
@@ -34,7 +35,9 @@ use crate::script::{Config, Diagnostic, Loaded, Report, ScriptFile, Severity};
 use crate::store::Tx;
 
 pub use difference::Difference;
-pub use unfit::stranded;
+use look::Look;
+pub use sources::Around;
+pub use unfit::would_strand;
 pub use waiting::Lost;
 
 /// Stores the text of a script, to show later what a job ran under.
@@ -172,14 +175,14 @@ pub(in crate::flows) async fn replace(
 ) -> Result<Reloaded> {
     let old = site.scripts.current();
     let (config, needs_restart) = difference::settled(&old.config, &loaded.config);
-    let warnings = (site.script.0.warn)(&loaded);
+    let mut warnings = (site.script.0.warn)(&loaded);
     let mut difference = Difference::of(&old.config, &config, needs_restart);
-    let (before, after) = (Arc::clone(&old.config), config.clone());
-    let look = move |c: &Connection| {
-        let lost = waiting::lost(c, (&before, &after), request.drop)?;
-        Ok((waiting::counts(c, &before)?, lost))
-    };
-    let (queued, lost) = site.store.read(look).await?;
+    let after = Config { site: loaded.config.site.clone(), ..config.clone() };
+    let around = Arc::new(Around::of(&config, &site.repo).await?);
+    let both = (after, config.clone());
+    let Look { queued, lost, open, held, trouble } =
+        look::look(site, &old, both, Arc::clone(&around), request.drop).await?;
+    warnings.extend(open);
     difference.note_waiting(&old.config, &config, &queued);
     let digest = Some(config.digest.clone());
     let mut answer = Reloaded {
@@ -192,25 +195,24 @@ pub(in crate::flows) async fn replace(
         lost: lost.clone(),
         warnings: warnings.clone(),
     };
-    if !lost.is_empty() && !request.drop {
-        let (at, errors) = (site.store.clock().now(), waiting::errors(&lost, &config));
-        let trouble = Trouble { at, summary: waiting::summary(&lost), errors };
+    if let Some(trouble) = trouble {
         let refused = refused(site, &old, by, trouble, request.dry_run);
-        return Ok(Reloaded { difference: answer.difference, lost, ..refused });
+        return Ok(Reloaded { difference: answer.difference, lost, warnings, ..refused });
     }
+    answer.warnings.extend(held);
     if request.dry_run {
         return Ok(answer);
     }
     (site.script.0.keep)(&config)?;
     let next = Generation::new(old.number + 1, Arc::new(config), loaded.vm, engines);
     answer.generation = next.number;
-    let fit = commit(site, &next, by, &difference).await?;
+    let fit = commit(site, &next, (by, &difference), around).await?;
     let lanes = next.capacities().clone();
     // Earlier, a claim would start them under the old script.
     site.store.write(move |tx| unfit::release(tx, &fit, &lanes)).await?;
     waiting::drop_all(site, &lost, by).await?;
     fault::crash_point("after_reload");
-    for warning in &warnings {
+    for warning in &answer.warnings {
         warn!("{warning}");
     }
     let (number, now, by) = (next.number, site.store.clock().now(), by.to_string());
@@ -306,8 +308,8 @@ fn refused(site: &Site, old: &Generation, by: &Actor, trouble: Trouble, dry_run:
 async fn commit(
     site: &Site,
     next: &Generation,
-    by: &Actor,
-    changes: &Difference,
+    (by, changes): (&Actor, &Difference),
+    around: Arc<Around>,
 ) -> Result<Vec<JobId>> {
     let event = Event::new(
         EventKind::ConfigReloaded,
@@ -322,9 +324,12 @@ async fn commit(
     let (written, ids, actor) = (next.clone(), site.ids.clone(), by.clone());
     let old = site.scripts.current();
     let hears = handlers::is_heard(&old);
+    let moves = lanes::under(&site.works.at(Arc::new(next.clone()))).await?;
     let write = move |tx: &Tx<'_>| {
         follow_names(tx, &written.config)?;
-        let fit = unfit::keep(tx, Some(&old.config), &written.config, written.capacities())?;
+        lanes::tell(tx, &moves, written.capacities())?;
+        let both = (Some(&*old.config), &*written.config);
+        let fit = unfit::keep(tx, both, &around, written.capacities())?;
         jobs::refresh_all(tx, written.capacities())?;
         schedules::keep(tx, &written.config.schedules)?;
         agents::keep(tx, &written.config)?;
@@ -336,9 +341,7 @@ async fn commit(
         tx.emit(event.clone().audited())?;
         Ok(fit)
     };
-    let written = site.store.write(write).await;
-    let fit =
-        written.context(ErrorKind::Unavailable, || "the reload is not written down".to_owned())?;
+    let fit = site.store.write(write).await?;
     site.scripts.replace(next.clone());
     for bell in [BELL, schedules::BELL, handlers::BELL, mail::BELL] {
         site.store.bell(bell).notify_one();
@@ -346,30 +349,52 @@ async fn commit(
     Ok(fit)
 }
 
-/// Renames the kinds of waiting jobs, and keeps those from starting that the script has no place
-/// for: at startup nobody can be asked. The log names them.
+/// Renames the kinds of waiting jobs, determines their lanes again, and keeps those from starting
+/// that the script has no place for: at startup nobody can be asked. The log names them.
 ///
 /// # Errors
 /// As reading and writing.
 pub async fn begin(site: &Site) -> Result<()> {
     let (config, ids, lanes) =
         (Arc::clone(&site.config), site.ids.clone(), site.queue.capacities());
+    let around = Around::of(&config, &site.repo).await?;
+    let moves = lanes::under(&site.works).await?;
     let begin = move |tx: &Tx<'_>| {
         follow_names(tx, &config)?;
-        let fit = unfit::keep(tx, None, &config, &lanes)?;
+        lanes::tell(tx, &moves, &lanes)?;
+        let fit = unfit::keep(tx, (None, &config), &around, &lanes)?;
         unfit::release(tx, &fit, &lanes)?;
         right::end_runs(tx, &config, &Actor::System, (&ids, &lanes))?;
         agents::keep(tx, &config)
     };
     site.store.write(begin).await?;
     let config = Arc::clone(&site.config);
-    for sentence in site.store.read(move |c| unfit::stranded(c, &config)).await? {
+    for sentence in site.store.read(move |c| stranded(c, &config)).await? {
         warn!("{sentence}");
     }
     Ok(())
 }
 
-/// Renames the kinds of waiting jobs.
+/// Returns a sentence for each kind whose jobs wait until the script changes, and for each declared
+/// agent that never runs.
+///
+/// # Errors
+/// As any read.
+pub fn stranded(c: &Connection, config: &Config) -> Result<Vec<String>> {
+    let mut all = unfit::stranded(c, config)?;
+    all.extend(taken(c, config)?);
+    Ok(all)
+}
+
+/// Returns a sentence for each declared agent that never runs, because a successor has its name.
+///
+/// # Errors
+/// As any read.
+pub fn taken(c: &Connection, config: &Config) -> Result<Vec<String>> {
+    Ok(agents::taken(c, config)?.iter().map(agents::Taken::sentence).collect())
+}
+
+/// Renames the kinds of waiting jobs; those that run count as jobs of the new kind.
 ///
 /// # Errors
 /// As any write.
@@ -380,9 +405,10 @@ fn follow_names(tx: &Tx<'_>, config: &Config) -> Result<()> {
             if count > 0 {
                 info!("{count} waiting jobs of kind \"{before}\" are of kind \"{}\"", kind.name);
             }
+            jobs::note_kind_name(tx, before, &kind.name)?;
         }
     }
-    Ok(())
+    config.kinds.keys().try_for_each(|name| jobs::forget_kind_name(tx, name))
 }
 
 /// The state of the script for pages and programs.

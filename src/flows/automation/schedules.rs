@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use rusqlite::{Connection, OptionalExtension as _, Row, named_params};
+use rusqlite::{Connection, OptionalExtension as _, Row, ToSql, named_params};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
@@ -18,7 +18,7 @@ use crate::flows::automation::effects::{self, Failure, Origin, Turn, Wish};
 use crate::flows::{Site, Works, clock};
 use crate::jobs;
 use crate::script::{Missed, Schedule, Wanted};
-use crate::store::Tx;
+use crate::store::{Tx, other_rows};
 
 /// Rung when the schedules change.
 pub const BELL: &str = "schedules";
@@ -92,10 +92,7 @@ fn is_too_far(schedule: &Schedule, state: &State, now: Millis) -> bool {
 /// As any write.
 pub(in crate::flows) fn keep(tx: &Tx<'_>, declared: &BTreeMap<String, Schedule>) -> Result<()> {
     let c = tx.connection();
-    let mut names = c.prepare_cached(NAMES)?;
-    let names: Vec<String> =
-        names.query_map([], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
-    for name in names.iter().filter(|it| !declared.contains_key(*it)) {
+    for name in names(c)?.iter().filter(|it| !declared.contains_key(*it)) {
         tx.prepare_cached(REMOVE)?.execute(named_params! {":name": name})?;
     }
     for (name, schedule) in declared {
@@ -114,6 +111,33 @@ pub(in crate::flows) fn keep(tx: &Tx<'_>, declared: &BTreeMap<String, Schedule>)
         tx.prepare_cached(KEEP)?.execute(named_params! {
             ":name": name, ":timing": timing, ":planned": planned, ":next": next,
         })?;
+    }
+    Ok(())
+}
+
+fn names(c: &Connection) -> Result<Vec<String>> {
+    let mut names = c.prepare_cached(NAMES)?;
+    let names = names.query_map([], |row| row.get(0))?;
+    Ok(names.collect::<rusqlite::Result<_>>()?)
+}
+
+/// Takes over the times of a later database of the same site: what it has served is not served
+/// again.
+///
+/// # Errors
+/// As any read or write.
+pub(in crate::flows) fn take_later(tx: &Tx<'_>, later: &Connection) -> Result<()> {
+    for name in names(later)? {
+        let key = ("name", &name as &dyn ToSql);
+        let here = State::find(tx.connection(), &name)?;
+        let there = State::find(later, &name)?;
+        if there.map(|it| it.next) <= here.map(|it| it.next) {
+            continue;
+        }
+        if let Some(row) = other_rows::row(later, "schedules", key)? {
+            other_rows::remove(tx, "schedules", key)?;
+            other_rows::put(tx, "schedules", row)?;
+        }
     }
     Ok(())
 }

@@ -6,7 +6,7 @@ use crate::api::channels::{ChannelView, CreateRequest, MemberRequest};
 use crate::base::{Actor, Error, ErrorKind, Result};
 use crate::channels::{self, Joining, NewChannel};
 use crate::flows::channels::{
-    Ground, briefing, joining, kind_of, members, show, speak, starts, who,
+    Ground, briefing, joining, kind_of, members, show, speak, start_count, who,
 };
 use crate::flows::{Site, kept_answer};
 use crate::jobs;
@@ -44,7 +44,7 @@ pub async fn create(
         {
             return kept_slug(&kept);
         }
-        let starter = starts::of(tx.connection(), &asking)?;
+        let starter = start_count::of(tx.connection(), &asking)?;
         let own = own((tx, &ground), &config, &asking, &request)?;
         let kind = known_kind(&ground, request.kind.as_deref())?;
         let new = NewChannel {
@@ -61,8 +61,8 @@ pub async fn create(
         channels::join(tx, (&channel, &kind), &own, &by)?;
         let agents = seat_all((tx, &ground), (&channel, &kind), &by, &request.members)?;
         if let Some(starter) = &starter {
-            agents.iter().try_for_each(|it| starts::count(tx, &ground, starter, it))?;
-            starts::inherit(tx, starter, &channel)?;
+            agents.iter().try_for_each(|it| start_count::count(tx, &ground, starter, it))?;
+            start_count::inherit(tx, starter, &channel)?;
         }
         let chosen = request.chair.as_deref().filter(|_| !request.without_me);
         if let Some(chair) = chosen {

@@ -4,7 +4,7 @@ use crate::api::channels::{ChannelView, MemberRequest};
 use crate::base::{Actor, Address, Error, ErrorKind, Result};
 use crate::channels::{self, Channel, Joining, Member};
 use crate::flows::Site;
-use crate::flows::channels::{Ground, briefing, joining, kind_of, say, show, starts, who};
+use crate::flows::channels::{Ground, briefing, joining, kind_of, say, show, start_count, who};
 use crate::jobs;
 use crate::mail;
 use crate::people::Caller;
@@ -49,14 +49,14 @@ pub async fn add(
                 .code("no_add_capability")
                 .hint("set `can_add_members = true` in its wb.agent"));
         }
-        let starter = starts::of(tx.connection(), &asking)?;
+        let starter = start_count::of(tx.connection(), &asking)?;
         let channel = who::channel(tx.connection(), &asking, &text)?;
         who::require_part(tx.connection(), &asking, &channel)?;
         let joining = joining::joining(tx, &ground, &request, &by)?;
         require_inside(&joining, &by)?;
         let kind = kind_of(&ground, &channel.kind);
         if let (Some(starter), Some(agent)) = (&starter, &joining.agent) {
-            starts::count(tx, &ground, starter, agent)?;
+            start_count::count(tx, &ground, starter, agent)?;
         }
         let member = channels::join(tx, (&channel, &kind), &joining, &by)?;
         arrived(tx, &ground, &channel, &member)?;

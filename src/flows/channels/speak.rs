@@ -176,7 +176,7 @@ fn waiting(tx: &Tx<'_>, ground: &Ground, spoken: &Spoken) -> Result<Vec<String>>
     let (c, Some(config)) = (tx.connection(), &ground.config) else { return Ok(Vec::new()) };
     let mut found = Vec::new();
     for heard in mail::heard_in_room(c, &spoken.id)?.iter().filter(|it| it.wakes) {
-        found.extend(agents::why_waiting(c, (config, tx.now()), &heard.agent)?);
+        found.extend(agents::why_waiting(c, (config, tx.now()), (heard.agent.as_str(), false))?);
     }
     Ok(found)
 }

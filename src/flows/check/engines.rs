@@ -5,8 +5,8 @@ use camino::Utf8PathBuf;
 
 use crate::base::Error;
 use crate::flows::check::steering_files::{self, AgentFiles};
-use crate::jobs::{self, Engines, NO_MENTIONS};
-use crate::script::{Agent, Config, Diagnostic, Engine, EngineBody, EnvValue};
+use crate::jobs::{self, CURBS, Curb, Engines};
+use crate::script::{Agent, Config, Diagnostic, Engine, EngineBody, EnvValue, NO_GOALS};
 
 /// Returns a warning for each engine that a kind names and whose program is missing. For `serve` it
 /// is an error, but the script may be checked on another machine.
@@ -32,10 +32,11 @@ pub fn open_doors(config: &Config) -> Vec<Diagnostic> {
             return None;
         }
         let name = &engine.name;
-        let message = format!(
-            "engine \"{name}\" starts MCP servers, hooks and plugins of the repository and of its \
-             account"
-        );
+        let does = match adds.as_slice() {
+            [NO_GOALS] => "may take turns that nobody asked for, toward goals that its agent sets",
+            _ => "starts MCP servers, hooks and plugins of the repository and of its account",
+        };
+        let message = format!("engine \"{name}\" {does}");
         let add = format!("add {}", adds.join(", "));
         let note = match AgentFiles::of((engine, agent), config, home.as_deref()).programs() {
             Some(files) => format!("it would read {files}; {add}"),
@@ -45,27 +46,27 @@ pub fn open_doors(config: &Config) -> Vec<Diagnostic> {
     };
     let used = || config.engines.values().filter(is_used);
     let mut found: Vec<Diagnostic> = used().filter_map(open).collect();
-    found.extend(used().filter_map(|it| reads_mentions(config, it)));
+    found.extend(used().flat_map(|it| uncurbed(config, it)));
     found.extend(used().filter_map(|it| unkept(config, it)));
     found
 }
 
-/// Returns a warning if the script lets Claude Code read each file that a text names.
-fn reads_mentions(config: &Config, engine: &Engine) -> Option<Diagnostic> {
-    let EngineBody::Process { env, .. } = &engine.body else { return None };
-    let is_off = |it: &EnvValue| match it {
-        EnvValue::Text(text) => {
-            !["1", "true", "yes", "on"].contains(&&*text.trim().to_ascii_lowercase())
-        }
-        EnvValue::Secret(_) => false,
-    };
-    let is_claude = engine.agent() == Some(Agent::Claude);
-    if !is_claude || !env.get(NO_MENTIONS).is_some_and(is_off) {
-        return None;
+/// Returns a warning for each thing that the script lets Claude Code do by itself.
+fn uncurbed(config: &Config, engine: &Engine) -> Vec<Diagnostic> {
+    let EngineBody::Process { env, .. } = &engine.body else { return Vec::new() };
+    if engine.agent() != Some(Agent::Claude) {
+        return Vec::new();
     }
-    let message = format!("engine \"{}\" reads each file that a text names as @PATH", engine.name);
-    let note = format!("remove {NO_MENTIONS} from its env: the server sets it to 1");
-    Some(finding(config, engine, "open-agent", message).note(note))
+    let is_let = |it: &&Curb| match env.get(it.name) {
+        Some(EnvValue::Text(text)) => !it.is_kept_by(text),
+        Some(EnvValue::Secret(_)) | None => false,
+    };
+    let warn = |Curb { name, value, without }: &Curb| {
+        let message = format!("engine \"{}\" {without}", engine.name);
+        let note = format!("remove {name} from its env: the server sets it to {value}");
+        finding(config, engine, "open-agent", message).note(note)
+    };
+    CURBS.iter().filter(is_let).map(warn).collect()
 }
 
 /// Returns a warning if an engine's jobs would be refused because of files that its agent would

@@ -5,6 +5,7 @@ pub mod engines;
 pub mod external;
 pub mod rehearse;
 pub mod steering_files;
+pub mod templates;
 
 use camino::Utf8Path;
 
@@ -16,8 +17,8 @@ use crate::script::{self, Diagnostic, Loaded, Report, Severity, Wear};
 pub enum Purpose {
     /// To report problems; the script may be meant for another machine.
     Check,
-    /// To serve. Invalid personas do not prevent a start, because agents may write them; a missing
-    /// engine does, once the data folder is open.
+    /// To serve. Invalid personas do not prevent a start, because agents may write them, and what
+    /// was a template stays one; a missing engine does, once the data folder is open.
     Start,
     /// To activate it while the previous one runs.
     Reload,
@@ -34,7 +35,10 @@ pub fn check(
     programs: &str,
     purpose: Purpose,
 ) -> Result<Loaded, Report> {
-    let mut loaded = script::load_again(script, wear)?;
+    let mut loaded = match purpose {
+        Purpose::Start => templates::load(script, wear)?,
+        Purpose::Check | Purpose::Reload => script::load_again(script, wear)?,
+    };
     let mut errors = Vec::new();
     let missing = engines::check(&loaded.config, programs);
     match purpose {

@@ -61,6 +61,7 @@ pub async fn examine(patient: &Patient<'_>, around: &Surroundings) -> Vec<Findin
     found.push(git(&folder, &around.path).await);
     let data = match patient {
         Patient::Site(loaded) => {
+            found.extend(site::held(loaded));
             found.push(site::repository(loaded, &around.path).await);
             found.extend(engines::engines(loaded, around).await);
             found.extend(site::secrets(loaded));
@@ -80,7 +81,8 @@ pub async fn examine(patient: &Patient<'_>, around: &Surroundings) -> Vec<Findin
     let is_read = newest.finding.as_ref().is_some_and(|it| it.level == Level::Ok);
     found.extend(newest.finding);
     if let (true, Patient::Site(loaded)) = (is_read, patient) {
-        found.extend(site::queue(loaded));
+        found.extend(site::queue(loaded, &around.path).await);
+        found.extend(site::approvals(&loaded.config.site.data));
     }
     let monotonic = i64::try_from(monotonic.elapsed().as_millis()).unwrap_or(i64::MAX);
     let drift = (clock.now().0 - wall.0 - monotonic).abs();

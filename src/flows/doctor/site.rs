@@ -1,14 +1,16 @@
 //! The doctor's checks of a site: repository, data folder, database, server.
 
 use camino::{Utf8Path, Utf8PathBuf};
+use rusqlite::Connection;
 
 use crate::base::{Clock, DISK_ERROR, Finding, Millis, READ_ONLY, Result};
-use crate::documents::Repo;
+use crate::documents::{KnownSources, Repo};
 use crate::flows::automation::reload;
-use crate::flows::check::external;
+use crate::flows::check::{external, templates};
+use crate::flows::proposals::unfinished;
 use crate::flows::site::{backup, servable, server_file};
 use crate::process::{self, Children, FileLock};
-use crate::script::Loaded;
+use crate::script::{Config, Diagnostic, Loaded};
 use crate::store::{self, events};
 
 /// Files of the data folder with secrets or content.
@@ -37,6 +39,7 @@ pub(super) async fn repository(loaded: &Loaded, path: &str) -> Finding {
         Ok(repo) => repo,
         Err(cause) => return bad(cause),
     };
+    repo.look_past(&site.data);
     if let Err(cause) = repo.head().await {
         return bad(cause);
     }
@@ -105,6 +108,16 @@ fn others(count: usize) -> String {
     if count > 1 { format!(" and {} more", count - 1) } else { String::new() }
 }
 
+/// Reports files that were templates and became wrong: the next start holds what they declared.
+pub(super) fn held(loaded: &Loaded) -> Vec<Finding> {
+    let held = loaded.warnings.iter().filter(|it| it.code == templates::CODE);
+    let warn = |it: &Diagnostic| {
+        let advice = it.note.as_deref().unwrap_or("mend it");
+        Finding::warn("templates", it.message.clone(), advice)
+    };
+    held.map(warn).collect()
+}
+
 /// Reports secrets that are missing in this shell; the server may have a different environment.
 pub(super) fn secrets(loaded: &Loaded) -> Vec<Finding> {
     const WHAT: &str = "secret";
@@ -170,6 +183,11 @@ pub(super) fn files(data: &Utf8Path) -> Option<Finding> {
 pub(super) fn database(data: &Utf8Path) -> Newest {
     const WHAT: &str = "database";
     let path = data.join("wiki.db");
+    if let Some(cause) = closed(&path) {
+        let advice = "run the doctor as the user of the server";
+        let finding = Some(Finding::warn(WHAT, format!("not checked: {path}: {cause}"), advice));
+        return Newest { finding, event: None };
+    }
     // A reader of another user would leave files that the server cannot open.
     if let Ok((false, _)) = process::owner_and_mode(&path) {
         return Newest::default();
@@ -204,21 +222,35 @@ pub(super) fn database(data: &Utf8Path) -> Newest {
     }
 }
 
-/// Reports jobs that wait until the script changes; nothing before the first start.
-pub(super) fn queue(loaded: &Loaded) -> Option<Finding> {
+/// Returns why this user cannot even see whether a file is there; that says nothing of the file.
+fn closed(path: &Utf8Path) -> Option<std::io::Error> {
+    path.try_exists().err()
+}
+
+/// Reports jobs that wait until the script changes, and agents that never run; nothing before the
+/// first start.
+pub(super) async fn queue(loaded: &Loaded, program_path: &str) -> Option<Finding> {
     const WHAT: &str = "waiting jobs";
     let config = &loaded.config;
     let path = config.site.data.join("wiki.db");
     if !path.exists() {
         return None;
     }
-    match store::peek(&path, |c| reload::stranded(c, config)) {
+    let documents = documents(config, program_path).await;
+    let look = |c: &Connection| {
+        let around = reload::Around::beside(&config.folder, documents)?;
+        let mut all = reload::would_strand(c, config, &around)?;
+        all.extend(reload::taken(c, config)?);
+        Ok(all)
+    };
+    match store::peek(&path, look) {
         // An older database is migrated by the next start, which finds out.
         Ok(None) => None,
-        Ok(Some(stranded)) => Some(match stranded.first() {
-            None => Finding::ok(WHAT, "the script accepts all of them"),
-            Some(first) => {
-                let says = format!("{first}{}", others(stranded.len()));
+        Ok(Some(stranded)) => Some(match stranded.is_empty() {
+            true => Finding::ok(WHAT, "the script accepts all of them"),
+            // All of them, one for each kind: a number of others would count kinds, not jobs.
+            false => {
+                let says = stranded.join("; ");
                 Finding::warn(WHAT, says, "see each with: wiki-browser job show ID")
             }
         }),
@@ -226,6 +258,29 @@ pub(super) fn queue(loaded: &Loaded) -> Option<Finding> {
             Some(Finding::warn(WHAT, cause.chain(), "repair the database first, as shown above"))
         }
     }
+}
+
+/// Returns the documents of a site; `None` if git cannot list them, as is reported of the
+/// repository.
+async fn documents(config: &Config, path: &str) -> Option<KnownSources> {
+    let git = process::which("git", path, &config.folder)?;
+    let site = &config.site;
+    let repo = Repo::open(&site.root, git, &site.sources, Children::new()).await.ok()?;
+    repo.known_sources().await.ok()
+}
+
+/// Reports approvals that could not be finished; nothing without any.
+pub(super) fn approvals(data: &Utf8Path) -> Option<Finding> {
+    let path = data.join("wiki.db");
+    // An older database is migrated by the next start, which finds out.
+    let found = path.exists().then(|| store::peek(&path, unfinished::waiting))?;
+    let waiting = match found {
+        Ok(waiting) => waiting?,
+        Err(cause) => vec![cause.chain()],
+    };
+    let says = format!("{}{}", waiting.first()?, others(waiting.len()));
+    let advice = "remove what is in the way: a running server then finishes it by itself";
+    Some(Finding::warn("approvals", says, advice))
 }
 
 /// Returns when the newest event of a database was; `None` if there is no database yet.
@@ -248,6 +303,9 @@ fn unwritable(data: &Utf8Path, cause: &crate::base::Error) -> Option<Utf8PathBuf
 pub(super) fn server(data: &Utf8Path) -> Finding {
     const WHAT: &str = "server";
     let lock = data.join("lock");
+    if let Some(cause) = closed(&lock) {
+        return Finding::ok(WHAT, format!("unknown whether one runs: {lock}: {cause}"));
+    }
     if !lock.exists() {
         return Finding::ok(WHAT, "none has run here yet");
     }

@@ -28,6 +28,11 @@ pub(in crate::flows) fn begin(
     let Some(kind) = current.config.kinds.get(name) else {
         return jobs::warn(tx, &worker.id, &format!("no_monitor: kind {name} no longer exists"));
     };
+    let before = jobs::monitor_of(tx.connection(), &worker.id)?;
+    if before.is_some_and(|it| !it.status.is_final()) {
+        // The run was begun by a server that died before its agent was started.
+        return jobs::warn(tx, &worker.id, "no_monitor: the one begun before has not ended");
+    }
     let root = Value::String(worker.root().to_string());
     let mut grants = inputs::grants(kind, &Default::default());
     grants.extend(grants_on(worker));

@@ -3,19 +3,21 @@
 use serde_json::{Value, json};
 
 use crate::api::mail::VerdictRequest;
+use crate::approvals;
 use crate::base::{Error, ErrorKind, JobId, Result};
 use crate::flows::Site;
 use crate::flows::jobs::require_own;
 use crate::flows::mail::PAYLOAD_BYTES_MAX;
-use crate::jobs::{self, Given, Verdict};
+use crate::jobs::{self, Given, Job, Verdict};
 use crate::people::Caller;
+use crate::store::Tx;
 
 /// Accepts the verdict of an instance, once. Repeating the same one gets the same response.
 ///
 /// # Errors
 /// `invalid` with code `bad_reply` if the reply does not fit the inbox, with code `bad_verdict` if
 /// it is none, with code `no_instance` for a job that no message started; `conflict` with code
-/// `already_completed` or `job_ended`.
+/// `already_completed` or `job_ended`, or with code `waits_already` if a call waits for a person.
 pub async fn give(
     site: &Site,
     caller: &Caller,
@@ -43,11 +45,25 @@ pub async fn give(
                     .code("no_instance")
                     .hint("submit its result with `wb-agent finish`"));
             }
+            refuse_parking(tx, &job)?;
             jobs::give_verdict(tx, &id, &given)
         })
         .await?;
     queue.note_verdict(&told);
     Ok(json!({}))
+}
+
+/// Refuses the verdict of a job that ends because a person has yet to allow a call: if a sub-agent
+/// made the call, only its turn has ended, and the main agent has heard of nothing.
+fn refuse_parking(tx: &Tx<'_>, job: &Job) -> Result<()> {
+    let Some(id) = &job.waits_for else { return Ok(()) };
+    let asked = approvals::find(tx.connection(), id, &approvals::Viewer::Program)?;
+    if asked.sort != approvals::Sort::Permission {
+        return Ok(());
+    }
+    let message = format!("a person has yet to decide on a call: {}", asked.title);
+    Err(Error::conflict("waits_already", message)
+        .hint("end your turn now; you go on when it is decided"))
 }
 
 fn check(request: VerdictRequest) -> Result<Given> {

@@ -9,7 +9,7 @@ use crate::base::limit::parse_duration;
 use crate::base::{Actor, Error, ErrorKind, JobId, Result};
 use crate::flows::Site;
 use crate::flows::automation::effects;
-use crate::flows::jobs::cancel::cancel_waiting;
+use crate::flows::jobs::cancel::{self, cancel_waiting};
 use crate::flows::people::refuse_disabled;
 use crate::flows::requests::{inputs, options};
 use crate::jobs::{self, Choice, NewJob, Status};
@@ -28,7 +28,8 @@ pub struct BulkRequest {
     /// Only of this kind.
     #[serde(default)]
     pub kind: Option<String>,
-    /// Only in this state: `queued` or `running` to cancel, an end other than `succeeded` to retry.
+    /// Only in this state: `queued`, `running` or `parked` to cancel, an end other than `succeeded`
+    /// to retry.
     #[serde(default)]
     pub status: Option<String>,
     /// Only those accepted longer ago than this: `2h`.
@@ -67,14 +68,14 @@ pub struct Refused {
     pub message: String,
 }
 
-/// Cancels waiting or running jobs.
+/// Cancels waiting, running or parked jobs.
 ///
 /// # Errors
 /// `forbidden` for all but admins; `invalid` for a state in which nothing can be cancelled, and
 /// with code `unknown_kind`.
 pub async fn cancel(site: &Site, caller: &Caller, request: BulkRequest) -> Result<Bulk> {
     let by = Actor::Person(caller.may_administer()?.id.clone());
-    let states = [Status::Queued, Status::Running];
+    let states = [Status::Queued, Status::Running, Status::Parked];
     let choice = choice(site, &request, &states, false)?;
     refuse_unknown(site, &request, &choice).await?;
     if request.dry_run {
@@ -87,7 +88,7 @@ pub async fn cancel(site: &Site, caller: &Caller, request: BulkRequest) -> Resul
         for (_, id) in found {
             let cancelled = match cancel_waiting(tx, &source, &id, &by, &lanes)? {
                 true => Ok(()),
-                false => jobs::request_cancel(tx, &id, &by),
+                false => cancel::request(tx, &id, &by),
             };
             note(&mut done, id, cancelled)?;
         }

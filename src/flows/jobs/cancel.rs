@@ -39,7 +39,7 @@ async fn end(site: &Site, caller: &Caller, id: &JobId, is_killed: bool) -> Resul
             if cancel_waiting(tx, &ids, &asked, &by, &lanes)? {
                 return Ok(());
             }
-            match jobs::request_cancel(tx, &asked, &by) {
+            match request(tx, &asked, &by) {
                 Err(cause) if !is_killed || job.status != Status::Running => return Err(cause),
                 // It is ending, or its verdict is its result.
                 Ok(()) | Err(_) => {}
@@ -55,6 +55,16 @@ async fn end(site: &Site, caller: &Caller, id: &JobId, is_killed: bool) -> Resul
         }
         shown => shown,
     }
+}
+
+/// Asks a running job to end, and withdraws what it asked people for.
+///
+/// # Errors
+/// `conflict` with codes `job_ended` and `already_completed`.
+pub(in crate::flows) fn request(tx: &Tx<'_>, id: &JobId, by: &Actor) -> Result<()> {
+    jobs::request_cancel(tx, id, by)?;
+    let job = jobs::find_brief(tx.connection(), &Viewer::Program, id)?;
+    approvals::withdraw::settle_cancelled(tx, &job)
 }
 
 /// Cancels a waiting or parked job, and tells whoever waits for its reply. Returns whether it did.

@@ -5,7 +5,7 @@ use crate::base::limit::PAGE_ROWS_MAX;
 use crate::base::{Actor, JobId, ProposalId, Result, TopicId, fault};
 use crate::documents::topics::topic;
 use crate::flows::Site;
-use crate::flows::jobs::cancel::cancel_waiting;
+use crate::flows::jobs::cancel::{self, cancel_waiting};
 use crate::flows::proposals::rework;
 use crate::jobs::{self, Job, JobFilter, Status, Verb};
 use crate::script::Produces;
@@ -73,5 +73,5 @@ fn cancel(tx: &Tx<'_>, site: &Site, job: &Job, by: &Actor) -> Result<bool> {
     if cancel_waiting(tx, &site.ids, &job.id, by, &site.queue.capacities())? {
         return Ok(true);
     }
-    jobs::request_cancel(tx, &job.id, by).map(|()| true)
+    cancel::request(tx, &job.id, by).map(|()| true)
 }

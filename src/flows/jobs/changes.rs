@@ -6,16 +6,17 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tracing::{info, warn};
 
-use crate::api::changes::{ChangeView, ChangesView, Kept, Restored};
+use crate::api::changes::{ChangeView, ChangesView, Kept, Outcome, Restored};
 use crate::base::{Actor, Error, ErrorKind, Event, EventKind, JobId, Result, SourcePath, fault};
 use crate::documents::changes::{Changes, ChangesRow, ChangesState, Wish, name_of, row};
 use crate::documents::git::{
     CONTENT_FILTER, DETACHED_HEAD, INDEX_LOCKED, MERGE_IN_PROGRESS, UNBORN_HEAD,
 };
 use crate::documents::proposals::attempt;
-use crate::documents::proposals::proposal::STALE_BASE;
+use crate::documents::proposals::proposal::{self, STALE_BASE};
+use crate::documents::snapshot::is_removable;
 use crate::documents::{NOT_A_SOURCE, NOT_TEXT, SOURCE_DIRTY, SOURCE_EXISTS, SOURCE_GONE};
-use crate::flows::jobs::{one_decision, steering_hold, tree_guard};
+use crate::flows::jobs::{one_decision, steering_hold, tree_guard, unblock};
 use crate::flows::requests::inputs;
 use crate::flows::{Site, Works, viewer};
 use crate::jobs;
@@ -53,19 +54,27 @@ pub async fn restore(
     site: &Site,
     caller: &Caller,
     id: &JobId,
-    request: RestoreRequest,
+    mut request: RestoreRequest,
 ) -> Result<Restored> {
     let by = Actor::Person(caller.may_decide()?.id.clone());
     if request.names.len() > NAMES_MAX {
         return Err(Error::invalid(format!("at most {NAMES_MAX} names at once")));
     }
-    if tree_guard::look_late(site, id).await? && !is_changed(site, id).await? {
-        let (items, held_at) = (Vec::new(), held_at(id));
-        return Ok(Restored { items, restorable: true, restored: true, held_at });
+    let was_named = !request.names.is_empty();
+    let first = unblock::unblocked(site, caller, id, &mut request).await?;
+    if request.dry_run && !first.is_empty() {
+        let held_at = held_at(id);
+        let restorable = first.iter().all(|it| it.outcome == Outcome::Ready);
+        return Ok(Restored { items: first, restorable, restored: false, held_at });
+    }
+    let is_over = tree_guard::look_late(site, id).await? && !is_changed(site, id).await?;
+    if is_over || (was_named && request.names.is_empty()) {
+        let (items, held_at) = (first, held_at(id));
+        return Ok(Restored { items, restorable: true, restored: is_over, held_at });
     }
     let found = undecided(site, caller, id).await?;
     if !request.dry_run {
-        steering_hold::refuse_astray(site).await?;
+        steering_hold::refuse_astray_but(site, is_removable).await?;
     }
     let kept = tree_guard::open_kept(site).await?;
     let wish = Wish { job: id.clone(), names: request.names, is_rehearsal: request.dry_run };
@@ -83,7 +92,12 @@ pub async fn restore(
         info!(job_id = %id, "what changed while job {id} ran was put back");
     }
     let restorable = plan.is_free();
-    Ok(Restored { items: plan.items, restorable, restored: is_done, held_at: held_at(id) })
+    Ok(Restored {
+        items: first.into_iter().chain(plan.items).collect(),
+        restorable,
+        restored: is_done,
+        held_at: held_at(id),
+    })
 }
 
 /// Removes what interrupted restores left beside files. What fails is logged: the next restore
@@ -314,9 +328,15 @@ async fn half_done(works: &Works, path: &SourcePath, refusal: Error) -> Error {
     let name = works.repo.git_path(path);
     let what =
         format!("{path} holds the text of proposal {proposal}, whose approval was not finished");
-    let hint = match refusal.code_str() {
-        SOURCE_EXISTS => format!("`rm -- '{name}'` at the top of the tree removes it"),
-        _ => format!("`git checkout HEAD -- '{name}'` at the top of the tree puts it back"),
+    let asked = proposal.clone();
+    let begun = works.store.read(move |c| proposal::refuse_unfinished(c, &asked)).await;
+    let hint = match (begun, refusal.code_str()) {
+        // It will be finished: whatever is put back now would be written again.
+        (Err(cause), _) => cause.hint_str().unwrap_or_default().to_owned(),
+        (Ok(()), SOURCE_EXISTS) => format!("`rm -- '{name}'` at the top of the tree removes it"),
+        (Ok(()), _) => {
+            format!("`git checkout HEAD -- '{name}'` at the top of the tree puts it back")
+        }
     };
     let code = refusal.code_str().to_owned();
     Error::new(refusal.kind(), what).code(code).hint(hint).source(refusal)

@@ -12,6 +12,7 @@ pub mod output;
 mod private_output;
 pub(in crate::flows) mod steering_hold;
 pub mod tree_guard;
+mod unblock;
 pub mod usage;
 
 use std::borrow::Cow;

@@ -5,7 +5,7 @@ use tracing::{debug, warn};
 
 use crate::base::{Error, JobId, Result, fault};
 use crate::documents::changes::{ChangesState, row};
-use crate::documents::git::PLANTED_REPOSITORY;
+use crate::documents::git::{PLANTED_REPOSITORY, RESTORE, SPECIAL_FILE};
 use crate::flows::Works;
 use crate::flows::check::external;
 use crate::flows::jobs::tree_guard;
@@ -47,22 +47,45 @@ pub(super) fn covered(works: &Works, job: &JobId, texts: Vec<String>) -> Vec<Str
 /// one that it opened.
 ///
 /// # Errors
-/// `conflict` with code `planted_repository`.
+/// `conflict` with code `planted_repository`; `unavailable` with code `special_file` if git could
+/// not look after a job, because it would wait.
 pub(in crate::flows) async fn refuse_astray(works: &Works) -> Result<()> {
+    refuse_astray_but(works, |_| false).await
+}
+
+/// Like [`refuse_astray`], but links that `is_restored` names are no obstacle.
+///
+/// # Errors
+/// Same as [`refuse_astray`].
+pub(in crate::flows) async fn refuse_astray_but(
+    works: &Works,
+    is_restored: fn(&str) -> bool,
+) -> Result<()> {
     for job in works.store.read(jobs::holding).await? {
         if let Err(cause) = tree_guard::look_late(works, &job).await {
+            if cause.code_str() == SPECIAL_FILE {
+                return Err(blocked(cause, &job));
+            }
             debug!(job_id = %job, "no look yet: {}", cause.chain());
         }
         let asked = job.clone();
         match works.store.read(move |c| row::find(c, &asked)).await? {
             Some(found) if found.state == ChangesState::Open => {
-                found.changes.refuse_astray(&works.repo, &job).await?;
+                found.changes.refuse_astray(&works.repo, &job, is_restored).await?;
             }
             Some(_) => {}
             None => refuse_lost(works, &job).await?,
         }
     }
     Ok(())
+}
+
+/// Adds to a refusal the job after which git could not look.
+fn blocked(cause: Error, job: &JobId) -> Error {
+    let message = format!("{}; that came about while job {job} ran", cause.message());
+    let hint = cause.hint_str().unwrap_or_default();
+    let hint = hint.replace(&format!("{RESTORE} ID"), &format!("{RESTORE} {job}"));
+    Error::new(cause.kind(), message).code(SPECIAL_FILE).hint(hint).source(cause)
 }
 
 /// Refuses if nobody can tell whether it is the repository that a job began with.

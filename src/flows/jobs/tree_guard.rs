@@ -336,6 +336,8 @@ async fn look(works: &Works, job: &JobId, kept: &Kept, known: Cached<'_>) -> Res
     while fault::holds("look") {
         tokio::time::sleep(AGAIN).await;
     }
+    // Not even what is known already says that nobody would wait there.
+    works.repo.refuse_special().await?;
     let named = named_for(works, job);
     let look = works.repo.look(kept, &named);
     let Some(known) = known else { return look.await };

@@ -205,7 +205,9 @@ fn new_job(ground: &Ground, kind: &Kind, data: &Map<String, Value>) -> Result<Ne
         let input = kind.inputs.iter().find(|it| it.ty == ty)?;
         given.get(&input.name)?.as_str().map(str::to_owned)
     };
-    let path = path.map(str::to_owned).or_else(|| first(InputType::Source));
+    let source = kind.source_input(|it| given.get(&it.name).is_some_and(Value::is_string));
+    let of_source = || given.get(&source?.name)?.as_str().map(str::to_owned);
+    let path = path.map(str::to_owned).or_else(of_source);
     let topic = topic.or_else(|| first(InputType::Topic).and_then(|it| it.parse().ok()));
     let digest = &ground.site.config.digest;
     Ok(NewJob {

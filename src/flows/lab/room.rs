@@ -141,6 +141,7 @@ pub(super) async fn end(ground: &Ground, turn: Turn, says: &Map<String, Value>) 
         cost_usd: says.get("cost_usd").and_then(Value::as_f64),
         ms: u64::try_from(takes).ok(),
         is_mixed: false,
+        before_typed: None,
     };
     hear(ground, &turn.job, ended).await?;
     ground.tell().await?;

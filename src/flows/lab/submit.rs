@@ -104,9 +104,9 @@ fn value_of(kind: &Kind, job: &Job, ty: InputType) -> Result<String> {
 /// Returns the Source that the job changes: the one whose version is among its inputs. Others are
 /// only read.
 fn source_of(kind: &Kind, job: &Job) -> Result<String> {
-    let mut blobs = kind.inputs.iter().filter(|it| it.ty == InputType::Blob);
-    let of_blob = blobs.find_map(|it| job.input_text(it.from.as_ref()?));
-    of_blob.map_or_else(|| value_of(kind, job, InputType::Source), Ok)
+    let source = kind.source_input(|it| job.input_text(&it.name).is_some());
+    let path = source.and_then(|it| job.input_text(&it.name));
+    path.map_or_else(|| value_of(kind, job, InputType::Source), Ok)
 }
 
 async fn propose(

@@ -96,7 +96,7 @@ fn why_pending(
         };
         return match asked {
             Some(asks) => Ok(Some(format!("agent:{name} {}", asks.message))),
-            None => agents::why_waiting(c, (config, now), &name),
+            None => agents::why_waiting(c, (config, now), (name.as_str(), true)),
         };
     }
     let Some(job) = jobs::last_of_message(c, id)? else { return Ok(None) };

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::api::channels::PostRequest;
 use crate::api::mail::{SendRequest, Sent, Sort};
 use crate::base::limit::{MAIL_CATEGORY_CHARS_MAX, MAIL_PAIR_MAX, MAIL_QUEUE_MAX, MAIL_SENDS_MAX};
-use crate::base::{Actor, Address, Error, ErrorKind, MailId, Result, fault, from_json};
+use crate::base::{Actor, Address, Error, ErrorKind, MailId, Result, fault, from_json, has_zero};
 use crate::flows::channels::{self, Ground};
 use crate::flows::mail::recipient::{self, Recipient};
 use crate::flows::mail::show::require_visible_to;
@@ -158,15 +158,6 @@ pub(in crate::flows) fn draft(site: &Site, by: Actor, request: SendRequest) -> R
     Ok(Draft { by, to, reply_to, request, depth: 0 })
 }
 
-fn has_zero(value: &Value) -> bool {
-    match value {
-        Value::String(text) => text.contains('\0'),
-        Value::Array(items) => items.iter().any(has_zero),
-        Value::Object(all) => all.iter().any(|(name, it)| name.contains('\0') || has_zero(it)),
-        _ => false,
-    }
-}
-
 /// Sends a message of the script. Handlers are limited like those that request jobs.
 ///
 /// # Errors
@@ -298,7 +289,11 @@ pub(super) fn write(
             let to = Address::Agent(name.clone());
             mail::deliver(tx, written, &to, None, None)?;
             tx.ring(mail::BELL);
-            let waiting = agents::why_waiting(tx.connection(), (&works.config, tx.now()), name)?;
+            let waiting = agents::why_waiting(
+                tx.connection(),
+                (&works.config, tx.now()),
+                (name.as_str(), true),
+            )?;
             Ok(Sent { waiting, ..queued(id) })
         }
         Recipient::Instance => {

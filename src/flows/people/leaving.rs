@@ -4,7 +4,7 @@
 use crate::approvals::{self, Decision, State};
 use crate::base::{Actor, ErrorKind, Ids, PersonId, Result, fault};
 use crate::chat::RECORD_BELL;
-use crate::flows::jobs::cancel::cancel_waiting;
+use crate::flows::jobs::cancel::{self, cancel_waiting};
 use crate::jobs::{self, Capacities};
 use crate::store::Tx;
 
@@ -26,7 +26,7 @@ pub(in crate::flows) fn end_private(
         if cancel_waiting(tx, ids, &job, by, lanes)? {
             continue;
         }
-        match jobs::request_cancel(tx, &job, by) {
+        match cancel::request(tx, &job, by) {
             // A job that is already ending is left alone.
             Err(cause) if cause.kind() == ErrorKind::Conflict => {}
             done => done?,

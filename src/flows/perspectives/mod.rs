@@ -349,7 +349,7 @@ pub async fn request(
 /// Returns the inputs of a kind for a request.
 fn sent(kind: &Kind, request: &ViewRequest) -> Map<String, Value> {
     let first = |ty| kind.inputs.iter().find(|it: &&Input| it.ty == ty);
-    let source = first(InputType::Source).map(|it| (it, request.source_path.to_string()));
+    let source = kind.source_input(|_| true).map(|it| (it, request.source_path.to_string()));
     let persona = first(InputType::Persona).map(|it| (it, request.persona.clone()));
     let pairs = [source, persona].into_iter().flatten();
     pairs.map(|(input, value)| (input.name.clone(), Value::String(value))).collect()

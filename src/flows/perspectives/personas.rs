@@ -3,6 +3,8 @@
 //! They are no part of the script: a changed file counts at once, and its version is the blob id of
 //! its bytes. Agents can write there; what is read is a plain file below the script's folder.
 
+use std::collections::BTreeMap;
+
 use camino::{Utf8Path, Utf8PathBuf};
 use serde::Deserialize;
 
@@ -65,7 +67,7 @@ pub async fn find(repo: &Repo, folder: &Utf8Path, name: &str) -> Result<Found> {
             .code("no_persona")
             .hint("a persona cannot set `engine` in its front matter"));
     }
-    let persona = parse_persona(name, &text).map_err(|it| refusal(name, &it))?;
+    let persona = persona_of(name, &text)?;
     Ok(Found { persona, sha: repo.hash_text(&text).await? })
 }
 
@@ -159,7 +161,11 @@ pub fn is_name(name: &str) -> bool {
 /// # Errors
 /// `invalid` with code `bad_persona`.
 pub fn judge(name: &str, text: &str) -> Result<()> {
-    parse_persona(name, text).map(drop).map_err(|it| refusal(name, &it))
+    persona_of(name, text).map(drop)
+}
+
+fn persona_of(name: &str, text: &str) -> Result<Persona> {
+    parse_persona(name, text).map_err(|it| refusal(name, &it))
 }
 
 /// The code of an invalid persona.
@@ -212,6 +218,58 @@ pub fn unfit(folder: &Utf8Path) -> Result<Vec<Utf8PathBuf>> {
     };
     let files = names(&root)?.into_iter().filter(|it| !is_fit(it));
     Ok(files.map(|it| Utf8Path::new(FOLDER).join(it)).collect())
+}
+
+/// Returns why a file in the folder of personas is neither a persona nor a template; `None` if it
+/// is one, or is not there.
+pub(in crate::flows) fn fault(folder: &Utf8Path, file: &str) -> Option<Error> {
+    let text = match Root::open(folder).and_then(|root| read_file(&root, file)) {
+        Ok(text) => text,
+        Err(cause) => return Some(cause).filter(|it| it.kind() != ErrorKind::NotFound),
+    };
+    let name = file.strip_suffix(".md").unwrap_or(file);
+    match is_template(&text) {
+        true => None,
+        false => judge(name, &text).err(),
+    }
+}
+
+/// All personas by name, each with its error if it has one.
+pub(in crate::flows) type Cast = BTreeMap<String, Result<Persona>>;
+
+/// Returns the personas next to a script, or in place of its files.
+///
+/// # Errors
+/// As [`on_disk`].
+pub(in crate::flows) async fn known(folder: &Utf8Path, repo: &Repo) -> Result<Cast> {
+    let folder = folder.to_owned();
+    let mut known = blocking(move || on_disk(&folder)).await?;
+    for path in repo.paths_beside().into_iter().filter(|it| it.starts_with(FOLDER)) {
+        let text = repo.text_beside(&path).filter(|it| !is_template(it));
+        if let (Some(name), Some(text)) = (path.file_stem(), text) {
+            known.insert(name.to_owned(), persona_of(name, &text));
+        }
+    }
+    Ok(known)
+}
+
+/// Returns the personas next to a script.
+///
+/// # Errors
+/// `unavailable` if the folder cannot be read.
+pub(in crate::flows) fn on_disk(folder: &Utf8Path) -> Result<Cast> {
+    let root = Root::open(folder)?;
+    let mut cast = Cast::new();
+    for file in names(&root)? {
+        let name = file.strip_suffix(".md").unwrap_or(&file);
+        let persona = match read_file(&root, &file) {
+            Ok(text) if is_template(&text) => continue,
+            Ok(text) => persona_of(name, &text),
+            Err(cause) => Err(cause),
+        };
+        cast.insert(name.to_owned(), persona);
+    }
+    Ok(cast)
 }
 
 /// Refuses personas that are not for the requested Sources.

@@ -8,7 +8,6 @@ use crate::flows::jobs::{self, JobRequest, changes};
 use crate::flows::proposals::suggestions::{Suggested, applying};
 use crate::flows::requests::new_job;
 use crate::people::Caller;
-use crate::script::InputType;
 use crate::store::idempotency::Key;
 
 /// Starts the job that applies the last suggestion of a Topic, after the suggestion was stored: a
@@ -50,7 +49,7 @@ pub async fn apply<T>(
 /// Returns why no suggestion on a document can be applied now, whatever its words.
 pub async fn unready(site: &Site, path: &SourcePath) -> Option<Error> {
     let (kind, _) = applying(&site.config)?;
-    let source = kind.inputs.iter().find(|it| it.ty == InputType::Source)?;
+    let source = kind.source_input(|_| true)?;
     let refusal = new_job::refuse_unready(site, source, path).await.err()?;
     Some(changes::explain(site, Some(path), refusal).await)
 }

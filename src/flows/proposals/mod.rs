@@ -9,6 +9,7 @@ pub mod revised;
 pub mod rework;
 pub mod submit;
 pub mod suggestions;
+pub mod unfinished;
 
 use rusqlite::Connection;
 use serde::Deserialize;
@@ -314,7 +315,9 @@ async fn fates(site: &Site, dossier: &Dossier, base: &str) -> Result<Vec<Fate>> 
 pub(super) async fn obstacle(site: &Site, dossier: &Dossier) -> Result<()> {
     undecidable(dossier)?;
     let it = &dossier.proposal;
+    let id = it.id.clone();
     let now = async {
+        site.store.read(move |c| proposal::refuse_unfinished(c, &id)).await?;
         changes::refuse_switched(site).await?;
         commit::obstacle(&site.repo, &it.source_path, &it.base_source_sha, &it.proposed_sha).await
     };

@@ -1,6 +1,8 @@
 //! Changes of the repository by others: watching, caching, following renames.
 
+pub(in crate::flows) mod lanes;
 pub(in crate::flows) mod look_cache;
 pub mod presence;
 pub mod renames;
+pub mod sight;
 pub mod watch;

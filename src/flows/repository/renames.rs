@@ -5,6 +5,7 @@
 //! rename is neither missed nor followed twice.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use rusqlite::Connection;
 use serde_json::{Map, Value, json};
@@ -12,16 +13,17 @@ use tracing::{info, warn};
 
 use crate::base::limit::CHANGES_TOLD_MAX;
 use crate::base::{
-    Actor, BlobId, Error, ErrorKind, Event, EventKind, Millis, Result, SourcePath, fault,
+    Actor, BlobId, Error, ErrorKind, Event, EventKind, JobId, Millis, Result, SourcePath, fault,
 };
 use crate::documents::seen::{Seen, Sighting, SourceChange};
-use crate::documents::sources::rename;
+use crate::documents::sources::rename::{self, Step};
 use crate::documents::sources::source::LIST_HINT;
 use crate::documents::topics::topic;
 use crate::documents::{NOT_A_SOURCE, SOURCE_GONE, Source, perspectives};
 use crate::flows::Works;
-use crate::jobs::{self, Capacities, Job};
-use crate::script::{Config, Input, InputType, Kind, nearest};
+use crate::flows::automation::told;
+use crate::jobs::{self, Capacities, Follow, Job};
+use crate::script::{Config, InputType, Kind, nearest};
 use crate::store::Tx;
 
 /// Most documents of the same file name in a hint.
@@ -30,8 +32,8 @@ const NAMES_MEANT_MAX: usize = 3;
 /// Characters of a commit's hash that are shown.
 const COMMIT_CHARS: usize = 10;
 
-/// Returns the new names of missing Sources. A rename that cannot be determined counts as none;
-/// then the Topics keep the old name.
+/// Returns the new names of missing Sources, and of those whose name another one has now. A rename
+/// that cannot be determined counts as none; then the Topics keep the old name.
 pub(in crate::flows) async fn find(
     works: &Works,
     before: Option<&Seen>,
@@ -39,11 +41,20 @@ pub(in crate::flows) async fn find(
 ) -> BTreeMap<SourcePath, SourcePath> {
     let heads = before.and_then(|it| it.head.as_ref()).zip(sighting.seen.head.as_ref());
     let Some((old, new)) = heads.filter(|(old, new)| old != new) else { return BTreeMap::new() };
-    let is_gone = |it: &&SourceChange| it.blob.is_none() && it.head_blob.is_none();
+    // Whatever has its name in the working tree by now is another one.
+    let is_gone = |it: &&SourceChange| it.head_blob.is_none();
     let gone = sighting.changes.iter().filter(is_gone).map(|it| it.path.clone());
     let gone: BTreeSet<SourcePath> = gone.collect();
+    // One that changes alone has its name still.
+    let is_one = sighting.changes.len() == 1;
+    let stays = |it: &&SourceChange| it.head_blob.is_some() && !is_one;
+    let stay = sighting.changes.iter().filter(stays).map(|it| it.path.clone());
+    let asked: BTreeSet<SourcePath> = gone.iter().cloned().chain(stay).collect();
+    if asked.is_empty() {
+        return BTreeMap::new();
+    }
     let found = async {
-        let followed = followed(works, gone.clone()).await?;
+        let followed = followed(works, asked).await?;
         works.repo.renames(old, new, &gone, &followed).await
     };
     match found.await {
@@ -57,17 +68,17 @@ pub(in crate::flows) async fn find(
 }
 
 /// Returns those of some Sources that something refers to.
-async fn followed(works: &Works, gone: BTreeSet<SourcePath>) -> Result<BTreeSet<SourcePath>> {
-    if gone.is_empty() {
-        return Ok(gone);
-    }
+async fn followed(works: &Works, asked: BTreeSet<SourcePath>) -> Result<BTreeSet<SourcePath>> {
+    let config = works.scripts.current().config.clone();
     works
         .store
         .read(move |c| {
+            let waiting = jobs::queued_by_source(c, |kind| sources_of(&config, kind))?;
             let mut followed = BTreeSet::new();
-            for path in &gone {
+            for path in &asked {
                 if topic::has_any(c, path)?
-                    || jobs::holder(c, &jobs::Viewer::Program, path)?.is_some()
+                    || jobs::is_named(c, path)?
+                    || waiting.contains_key(path.as_str())
                     || !perspectives::personas_of(c, path)?.is_empty()
                 {
                     followed.insert(path.clone());
@@ -79,19 +90,32 @@ async fn followed(works: &Works, gone: BTreeSet<SourcePath>) -> Result<BTreeSet<
 }
 
 /// Moves everything that refers to the Sources, with an event for each; if there are very many,
-/// only for those with Topics.
+/// only for those with Topics. No handler hears of those that are known.
 pub(in crate::flows) fn tell(
     tx: &Tx<'_>,
-    renames: &BTreeMap<SourcePath, SourcePath>,
+    (renames, known): (&BTreeMap<SourcePath, SourcePath>, &BTreeMap<SourcePath, SourcePath>),
     sighting: &Sighting,
-    config: &Config,
+    (config, moves): (&Config, &Moves),
 ) -> Result<()> {
+    if renames.is_empty() {
+        return Ok(());
+    }
     let lanes = Capacities(config.limits.lanes.clone());
-    for (from, to) in renames {
+    let sources = |kind: &str| sources_of(config, kind);
+    let queued = jobs::queued_by_source(tx.connection(), sources)?;
+    for (id, why) in &moves.displaced {
+        jobs::mark_unfit(tx, id, why, &lanes)?;
+    }
+    for Step { first, from, to, is_last } in &rename::steps(renames)? {
         let topics = topic::rename_source(tx, from, to)?;
         let views = perspectives::rename_source(tx, from, to)?;
-        let sources = |kind: &str| sources_of(config, kind);
-        let waiting = jobs::rename_source(tx, (from, to), sources, &lanes)?.len();
+        let others = queued.get(first.as_str()).map_or(&[][..], Vec::as_slice);
+        let with = Follow { names: sources, others, lanes: &moves.lanes };
+        let waiting = jobs::rename_source(tx, (from, to), &with, &lanes)?.len();
+        if !is_last {
+            continue;
+        }
+        let from = first;
         rename::put(tx, from, to)?;
         if topics == 0 && renames.len() > CHANGES_TOLD_MAX {
             continue;
@@ -102,19 +126,32 @@ pub(in crate::flows) fn tell(
         });
         let subject = format!("source:{to}");
         tx.emit(Event::new(EventKind::SourceRenamed, subject, Actor::System, data).audited())?;
+        if known.get(from) == Some(to) {
+            told::mark(tx)?;
+        }
         info!(
             source_path = %to,
             "{from} was renamed to {to}: {topics} topics, {views} views and {waiting} waiting jobs \
              go with it"
         );
     }
-    Ok(())
+    jobs::move_running(tx, &moves.running, &lanes)
+}
+
+/// What becomes of jobs on renamed Sources, as the script and the repository say.
+#[derive(Clone, Debug, Default)]
+pub(in crate::flows) struct Moves {
+    /// The lanes of all of them, where functions of the script determine them.
+    pub(super) lanes: BTreeMap<JobId, Option<String>>,
+    /// The running ones of those, with their lane before and after.
+    pub(super) running: Vec<(JobId, String, String)>,
+    /// Those whose Source is gone, and whose name another one has, with the reason.
+    pub(super) displaced: Vec<(JobId, String)>,
 }
 
 /// Returns the names of a kind's inputs that are Sources.
 fn sources_of(config: &Config, kind: &str) -> Vec<String> {
-    let inputs = config.kinds.get(kind).into_iter().flat_map(|it| &it.inputs);
-    inputs.filter(|it| it.ty == InputType::Source).map(|it| it.name.clone()).collect()
+    config.kinds.get(kind).map(Kind::source_names).unwrap_or_default()
 }
 
 /// Returns the current name of a missing Source, if it was renamed while this site followed it.
@@ -123,13 +160,42 @@ fn sources_of(config: &Config, kind: &str) -> Vec<String> {
 /// As reading the database or the repository.
 pub async fn where_now(works: &Works, path: &SourcePath) -> Result<Option<SourcePath>> {
     let asked = path.clone();
-    let name = works.store.read(move |c| rename::name_since(c, &asked, Millis(0))).await?;
+    let name = works.store.read(move |c| rename::last_name(c, &asked)).await?;
     let Some(name) = name else { return Ok(None) };
     let found = works.repo.present(&name).await;
     if is_missing(&found) {
         return Ok(None);
     }
     found.map(|_| Some(name))
+}
+
+/// Returns the earlier names of this Source, the latest first. One that another Source has by now
+/// comes with the moment until which it was a name of this one.
+///
+/// # Errors
+/// As reading the database or the index.
+pub async fn earlier_names(
+    works: &Works,
+    path: &SourcePath,
+) -> Result<Vec<(SourcePath, Option<Millis>)>> {
+    let asked = path.clone();
+    let look = move |c: &Connection| {
+        let names = rename::earlier_names(c, &asked)?.into_iter();
+        names.map(|it| Ok((rename::last_left(c, &it)?.map(|it| it.0), it))).collect()
+    };
+    let names: Vec<(Option<Millis>, SourcePath)> = works.store.read(look).await?;
+    if names.is_empty() {
+        return Ok(Vec::new());
+    }
+    let known = works.repo.known_sources().await?;
+    let is_taken = |name: &SourcePath| {
+        known.binary_search_by(|(it, _)| it.as_str().cmp(name.as_str())).is_ok()
+    };
+    let until = |(at, name): (Option<Millis>, SourcePath)| {
+        let at = at.filter(|_| is_taken(&name));
+        (name, at)
+    };
+    Ok(names.into_iter().map(until).collect())
 }
 
 /// Returns the current name of a Source that a job was given when it started.
@@ -145,26 +211,91 @@ pub(in crate::flows) fn since_start(
     Ok(rename::name_since(c, path, since)?.unwrap_or_else(|| path.clone()))
 }
 
-/// Updates renamed Sources in the inputs of a job that is retried.
+/// Updates renamed Sources in the inputs of an ended job that is repeated. Its inputs went with
+/// them as long as it waited.
 ///
 /// # Errors
-/// As [`where_now`].
+/// `conflict` with code `source_gone` if another one has the name of such a Source; as any read.
 pub(in crate::flows) async fn follow(
     works: &Works,
-    kind: &Kind,
+    (kind, old): (&Kind, &Job),
     values: &mut Map<String, Value>,
 ) -> Result<()> {
-    let is_old = |it: &&Input| it.ty == InputType::Source && !it.new;
-    for input in kind.inputs.iter().filter(is_old) {
+    let waited_on = old.waits_for.is_some() || old.started_at.is_none();
+    let since = if waited_on { old.completed_at } else { old.started_at };
+    let since = since.unwrap_or(old.created_at);
+    for input in kind.inputs.iter().filter(|it| it.ty == InputType::Source) {
         let given = values.get(&input.name).and_then(Value::as_str);
         let Some(path) = given.and_then(|it| it.parse().ok()) else { continue };
-        if is_missing(&works.repo.present(&path).await)
-            && let Some(name) = where_now(works, &path).await?
-        {
-            values.insert(input.name.clone(), Value::String(name.to_string()));
-        }
+        let name = document_since(works, &path, since).await?;
+        values.insert(input.name.clone(), Value::String(name.to_string()));
     }
-    Ok(())
+    let id = old.id.clone();
+    match works.store.read(move |c| jobs::displaced(c, &id)).await? {
+        Some(why) => Err(is_displaced(why)),
+        None => Ok(()),
+    }
+}
+
+/// Returns the name of the Source now that had this one at a time.
+///
+/// # Errors
+/// `conflict` with code `source_gone` if another one has been renamed to its name since; as any
+/// read.
+pub(in crate::flows) async fn document_since(
+    works: &Works,
+    path: &SourcePath,
+    since: Millis,
+) -> Result<SourcePath> {
+    let asked = path.clone();
+    let look = move |c: &Connection| {
+        let taken = rename::taken_since(c, &asked, since)?;
+        Ok((rename::name_since(c, &asked, since)?.unwrap_or(asked), taken))
+    };
+    match works.store.read(look).await? {
+        (_, Some((name, by))) => Err(is_displaced(jobs::displaced_by(&by, &name))),
+        (name, None) => Ok(name),
+    }
+}
+
+fn is_displaced(why: String) -> Error {
+    let hint = jobs::way_back(&why);
+    Error::conflict(SOURCE_GONE, why).hint(hint)
+}
+
+/// Returns the waiting jobs on Sources that are gone, and whose names others have now, each with
+/// the reason not to run it on them. Who asks by a name that was free when it was last seen means
+/// the one that has it.
+///
+/// # Errors
+/// As any read.
+pub(in crate::flows) async fn displaced(
+    works: &Works,
+    before: Option<&Seen>,
+    renames: &BTreeMap<SourcePath, SourcePath>,
+) -> Result<Vec<(JobId, String)>> {
+    let Some((seen, head)) = before.and_then(|it| Some((it.at, it.head.as_ref()?))) else {
+        return Ok(Vec::new());
+    };
+    let mut found = Vec::new();
+    let taken = renames.iter().filter(|it| !renames.contains_key(it.1));
+    for (from, to) in taken {
+        let (config, path) = (Arc::clone(&works.config), to.clone());
+        let waiting = works.store.read(move |c| {
+            let by_source = jobs::queued_by_source(c, |kind| sources_of(&config, kind))?;
+            let ids = by_source.get(path.as_str()).into_iter().flatten();
+            ids.map(|id| jobs::find_brief(c, &jobs::Viewer::Program, id)).collect()
+        });
+        let waiting: Vec<Job> = waiting.await?;
+        let was_there = match waiting.is_empty() {
+            true => false,
+            false => works.repo.blob_at(head, to).await?.is_some(),
+        };
+        let mine = waiting.into_iter().filter(|it| was_there || it.created_at <= seen);
+        let why = jobs::displaced_by(from, to);
+        found.extend(mine.map(|it| (it.id, why.clone())));
+    }
+    Ok(found)
 }
 
 fn is_missing<T>(found: &Result<T>) -> bool {

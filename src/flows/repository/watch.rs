@@ -25,9 +25,10 @@ use crate::documents::proposals::proposal;
 use crate::documents::seen::{self, Hint, Seen, Sighting, SourceChange};
 use crate::documents::topics::{placement, topic};
 use crate::flows::Works;
+use crate::flows::automation::told::{self, Known};
 use crate::flows::proposals::rebase;
 use crate::flows::repository::presence::Presence;
-use crate::flows::repository::renames;
+use crate::flows::repository::{lanes, renames};
 use crate::flows::topics::places;
 use crate::flows::topics::places::Held;
 use crate::jobs;
@@ -298,20 +299,32 @@ impl Watch {
 /// # Errors
 /// As git or the database.
 pub(in crate::flows) async fn look_once(works: &Works, hint: &Hint, told: &[Told]) -> Result<bool> {
-    let before = works.store.read(seen::find).await?;
+    let found = works.store.read(|c| Ok((seen::find(c)?, told::find(c)?)));
+    let (before, heard) = found.await?;
     let sighting = works.repo.sight(before.as_ref(), hint, works.store.clock()).await?;
     let is_same = before.as_ref().is_some_and(|it| {
         it.head == sighting.seen.head && it.dirty == sighting.seen.dirty && !sighting.is_all_new
     });
     if is_same {
+        if heard.is_some() {
+            works.store.write(told::forget).await?;
+        }
         return Ok(false);
     }
     let (is_all_new, changes) = (sighting.is_all_new, sighting.changes.clone());
     let renamed = renames::find(works, before.as_ref(), &sighting).await;
-    let config = works.now().config;
+    let now = works.now();
+    let mut moves = lanes::moves(&now, &renamed).await?;
+    moves.displaced = renames::displaced(&now, before.as_ref(), &renamed).await?;
+    let known = match &heard {
+        Some(heard) => told::compare(works, (before.as_ref(), &sighting), &renamed, heard).await?,
+        None => Known::default(),
+    };
+    let config = now.config;
     let write = move |tx: &Tx<'_>| {
-        tell(tx, before.as_ref(), &sighting)?;
-        renames::tell(tx, &renamed, &sighting, &config)
+        tell(tx, before.as_ref(), &sighting, &known)?;
+        renames::tell(tx, (&renamed, &known.renames), &sighting, (&config, &moves))?;
+        if known.is_first { told::forget(tx) } else { Ok(()) }
     };
     works.store.write(write).await?;
     fault::crash_point("change_told");
@@ -330,33 +343,55 @@ async fn pass_on(works: &Works, changes: Vec<SourceChange>, told: &[Told]) {
     }
 }
 
-/// Records the current state, with an event for each change.
-fn tell(tx: &Tx<'_>, before: Option<&Seen>, sighting: &Sighting) -> Result<()> {
+/// Records the current state, with an event for each change; no handler hears of what is known.
+fn tell(tx: &Tx<'_>, before: Option<&Seen>, sighting: &Sighting, known: &Known) -> Result<()> {
     seen::put(tx, before, &sighting.seen)?;
     let Some(before) = before else { return Ok(()) };
-    let Sighting { seen, branch, changes, is_all_new } = sighting;
-    if *is_all_new || changes.len() > CHANGES_TOLD_MAX {
-        let count = (!is_all_new).then_some(changes.len());
-        let data = json!({"count": count, "commit": seen.head, "branch": branch});
-        let subject = "sources".to_owned();
-        return tx.emit(Event::new(EventKind::SourcesChanged, subject, Actor::System, data));
+    if sighting.is_all_new {
+        return tell_many(tx, sighting, None, known.is_all);
     }
-    for change in changes {
-        let SourceChange { path, blob, is_clean, .. } = change;
-        if let (true, Some(blob)) = (is_clean, blob)
-            && proposal::was_approved_since(tx.connection(), path, blob, before.at)?
-        {
-            // Its approval has already reported it.
+    let (again, new): (Vec<&SourceChange>, Vec<&SourceChange>) =
+        sighting.changes.iter().partition(|it| known.sources.contains(&it.path));
+    for (changes, is_known) in [(again, true), (new, false)] {
+        if changes.len() > CHANGES_TOLD_MAX {
+            tell_many(tx, sighting, Some(changes.len()), is_known)?;
             continue;
         }
-        let commit = seen.head.as_ref().filter(|_| *is_clean);
-        let data = json!({
-            "path": path, "blob": blob, "commit": commit, "branch": branch, "proposal_id": null,
-        });
-        let subject = format!("source:{path}");
-        tx.emit(Event::new(EventKind::SourceChanged, subject, Actor::System, data))?;
+        for change in changes {
+            tell_one(tx, (before, sighting), change, is_known)?;
+        }
     }
     Ok(())
+}
+
+fn tell_many(tx: &Tx<'_>, sighting: &Sighting, count: Option<usize>, is_known: bool) -> Result<()> {
+    let Sighting { seen, branch, .. } = sighting;
+    let data = json!({"count": count, "commit": seen.head, "branch": branch});
+    tx.emit(Event::new(EventKind::SourcesChanged, "sources".to_owned(), Actor::System, data))?;
+    if is_known { told::mark(tx) } else { Ok(()) }
+}
+
+fn tell_one(
+    tx: &Tx<'_>,
+    (before, sighting): (&Seen, &Sighting),
+    change: &SourceChange,
+    is_known: bool,
+) -> Result<()> {
+    let SourceChange { path, blob, is_clean, .. } = change;
+    if let (true, Some(blob)) = (is_clean, blob)
+        && proposal::was_approved_since(tx.connection(), path, blob, before.at)?
+    {
+        // Its approval has already reported it.
+        return Ok(());
+    }
+    let commit = sighting.seen.head.as_ref().filter(|_| *is_clean);
+    let data = json!({
+        "path": path, "blob": blob, "commit": commit, "branch": sighting.branch,
+        "proposal_id": null,
+    });
+    let subject = format!("source:{path}");
+    tx.emit(Event::new(EventKind::SourceChanged, subject, Actor::System, data))?;
+    if is_known { told::mark(tx) } else { Ok(()) }
 }
 
 /// Waits until somebody is present or a job runs.

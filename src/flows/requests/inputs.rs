@@ -23,7 +23,7 @@ pub const MISSING_INPUT: &str = "missing_input";
 pub struct Checked {
     /// All values by name.
     pub values: Map<String, Value>,
-    /// The Source among them.
+    /// The Source among them that the job works on.
     pub source_path: Option<SourcePath>,
     /// The Topic among them.
     pub topic_id: Option<TopicId>,
@@ -123,6 +123,9 @@ pub async fn check(works: &Works, kind: &Kind, sent: &Map<String, Value>) -> Res
             checked.values.insert(input.name.clone(), value);
         }
     }
+    let source = kind.source_input(|it| checked.values.contains_key(&it.name));
+    let path = source.and_then(|it| checked.values[&it.name].as_str());
+    checked.source_path = path.map(str::parse).transpose()?;
     personas::require_all_for(&checked.cast.0, &checked.cast.1)?;
     multi_topic::keep(&mut checked.values, &topics);
     Ok(checked)
@@ -275,8 +278,7 @@ async fn typed(works: &Works, input: &Input, value: Value, checked: &mut Checked
             if let Err(cause) = source_version(&works.repo, input, &path).await {
                 return Err(renames::explain(works, &path, cause).await);
             }
-            checked.cast.1.push(path.clone());
-            checked.source_path.get_or_insert(path);
+            checked.cast.1.push(path);
         }
         InputType::Persona => {
             let found = personas::find(&works.repo, &works.config.folder, text).await?;

@@ -52,6 +52,7 @@ pub(in crate::flows) async fn new_job(
         source_path: checked.source_path,
         topic_id: checked.topic_id,
         persona_name: checked.persona_name,
+        sources: kind.source_names(),
         inputs: checked.values,
         requested_by: by,
         priority: kind.priority,

@@ -79,7 +79,7 @@ pub(in crate::flows) async fn like(
         .filter(|(name, _)| kind.input(name).is_none_or(|it| !it.ty.is_computed()))
         .map(|(name, value)| (name.clone(), value.clone()))
         .collect();
-    renames::follow(site, kind, &mut sent).await?;
+    renames::follow(site, (kind, old), &mut sent).await?;
     let checked = inputs::check(site, kind, &sent).await?;
     let mut new = new_job::new_job(site, kind, checked, by).await?;
     new.on_busy = OnBusy::Queue;

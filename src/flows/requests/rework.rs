@@ -1,7 +1,7 @@
 //! The part of a prompt about a rework.
 
 use crate::api::proposals::ProposalStatus;
-use crate::base::{JobId, Result};
+use crate::base::{JobId, Result, is_line_end};
 use crate::documents::proposals::proposal::{self, lineage};
 use crate::flows::Works;
 
@@ -17,7 +17,7 @@ pub(in crate::flows) async fn block(works: &Works, job: &JobId) -> Result<String
         Ok(Some((rework, proposal)))
     });
     let Some((rework, proposal)) = found.await? else { return Ok(String::new()) };
-    let quoted: String = rework.comment.lines().map(|it| format!("> {it}\n")).collect();
+    let quoted = quoted(&rework.comment);
     let changed = match proposal.has_conflict || proposal.status == ProposalStatus::Stale {
         true => "The Source has changed since that text was made: bring both together.\n",
         false => "",
@@ -33,4 +33,26 @@ pub(in crate::flows) async fn block(works: &Works, job: &JobId) -> Result<String
         revision = proposal.revision_number,
         wb_agent = works.wb_agent,
     ))
+}
+
+/// Returns a text as a quotation, up to its last line: no line of it stands alone, whatever ends
+/// one.
+fn quoted(text: &str) -> String {
+    let text = text.replace("\r\n", "\n");
+    let lines = text.trim_end_matches('\n').split(is_line_end);
+    lines.map(|it| format!("> {it}\n")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_line_of_a_comment_is_quoted() {
+        let comment = "a\r\nb\u{2028}c\u{2029}d\re\u{85}f\u{b}g\u{c}h\n\ni\n";
+        let expected: String = ["a", "b", "c", "d", "e", "f", "g", "h", "", "i"]
+            .map(|it| format!("> {it}\n"))
+            .concat();
+        assert_eq!(quoted(comment), expected);
+    }
 }

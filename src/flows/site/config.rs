@@ -10,6 +10,7 @@ use crate::base::limit::format_duration;
 use crate::base::{Millis, Result};
 use crate::flows::Site;
 use crate::flows::automation::reload;
+use crate::flows::proposals::unfinished;
 use crate::script::{Config, Handler, Input, Kind, Lane, Schedule, Webhook};
 
 /// Returns the active configuration (docs/http.md, `GET /api/config`). `address` is the real
@@ -19,9 +20,17 @@ use crate::script::{Config, Handler, Input, Kind, Lane, Schedule, Webhook};
 /// As reading what is at `.git`, and as any read.
 pub async fn show(site: &Site, address: Option<String>) -> Result<ConfigView> {
     let replaced = site.repo.replacement().await?;
+    let blocked = site.repo.refuse_special().await.err().map(|cause| match cause.hint_str() {
+        Some(hint) => format!("{}: {hint}", cause.message()),
+        None => cause.message().to_owned(),
+    });
     let active = Arc::clone(&site.config);
-    let stranded = site.store.read(move |c| reload::stranded(c, &active)).await?;
-    Ok(view(site, address, replaced.into_iter().chain(stranded)))
+    let (stranded, waiting) = site
+        .store
+        .read(move |c| Ok((reload::stranded(c, &active)?, unfinished::waiting(c)?)))
+        .await?;
+    let found = replaced.into_iter().chain(blocked).chain(waiting).chain(stranded);
+    Ok(view(site, address, found))
 }
 
 fn view(site: &Site, address: Option<String>, found: impl Iterator<Item = String>) -> ConfigView {

@@ -11,4 +11,5 @@ pub mod restore;
 pub mod servable;
 pub mod server_file;
 pub mod start;
+mod undecided;
 pub(in crate::flows) mod unknown_commits;

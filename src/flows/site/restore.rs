@@ -7,7 +7,7 @@
 //! database that thinks it waits. A parked job that the replaced database has parked, too, was not
 //! resumed: its next leg would be another job.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use camino::{Utf8Path, Utf8PathBuf};
@@ -23,19 +23,23 @@ use crate::base::{
     Actor, Clock, Context, DATABASE_CORRUPT, Error, ErrorKind, Ids, JobId, ProposalId, Result,
     TokenId, fault,
 };
+use crate::channels;
 use crate::documents::Repo;
 use crate::documents::proposals::attempt::approvers;
+use crate::flows::automation::{handlers, schedules, told};
 use crate::flows::jobs::cancel::cancel_waiting;
 use crate::flows::people::roles::{Taken, take_again};
 use crate::flows::site::backup as copies;
+use crate::flows::site::undecided;
 use crate::flows::site::unknown_commits::{Adopts, Found, reconcile};
 use crate::flows::workspaces::orphan as workspaces;
 use crate::flows::workspaces::orphan::Orphan;
 use crate::jobs::{self, Capacities, Viewer, job_dir};
+use crate::mail;
 use crate::people::{self, Person};
 use crate::script::{Config, Vm};
 use crate::store::salvage::Salvaged;
-use crate::store::{self, MIGRATIONS, Store, backup};
+use crate::store::{self, MIGRATIONS, Store, backup, events};
 
 /// A site that no server is serving; the caller holds its lock.
 pub struct Offline {
@@ -71,6 +75,26 @@ pub struct Report {
     /// Worktrees made since the backup, of which the new database has no row.
     #[serde(default)]
     pub worktrees: Vec<Orphan>,
+    /// Jobs of the replaced database about whose changes nobody has decided: what
+    /// that held still holds.
+    #[serde(default)]
+    pub jobs_undecided: Vec<JobId>,
+    /// Messages that had reached their recipients since the backup, or may have, and are not
+    /// delivered again.
+    #[serde(default)]
+    pub deliveries_taken: usize,
+    /// Members of channels who were removed since the backup, and are removed again.
+    #[serde(default)]
+    pub members_removed: usize,
+    /// Channels where people from outside no longer wake agents.
+    #[serde(default)]
+    pub channels_calmed: usize,
+    /// Channels that were paused since, and are paused again.
+    pub channels_paused: usize,
+    /// Members of channels who were muted since, and are muted again.
+    pub members_muted: usize,
+    /// Agents that were stopped since, and stay stopped.
+    pub agents_stopped: usize,
     /// Tokens that ended: revoked since the backup, or unknown because the old database is
     /// unreadable.
     pub tokens_ended: usize,
@@ -99,6 +123,9 @@ pub struct Report {
     pub dry_run: bool,
 }
 
+/// How the name of a replaced database begins.
+const REPLACED: &str = "replaced";
+
 /// What is known about the time after a database was written.
 pub(super) enum Since {
     /// Nothing came after it: it is what is left of the current one.
@@ -109,8 +136,11 @@ pub(super) enum Since {
     Unknown,
 }
 
-/// Decisions in the old database that must be carried over to a backup.
+/// Decisions in the old database that must be carried over to a backup, and in those that it had
+/// replaced itself after the backup was made: of what that restore forgot, they alone know.
 pub(super) struct Old {
+    /// Oldest first.
+    databases: Vec<Utf8PathBuf>,
     rows: BTreeMap<String, i64>,
     queued: BTreeMap<JobId, bool>,
     workspaces: Vec<Workspace>,
@@ -160,15 +190,18 @@ pub async fn restore(site: &Offline, file: &Utf8Path, keep_tokens: bool) -> Resu
     let working = site.clear()?;
     backup::copy(file, &working, MIGRATIONS)?;
     fault::crash_point("restore_copied");
-    let since = since(&site.database());
+    let since = since(site, &working);
     let mut report = Report { from: Some(file.to_owned()), ..Report::default() };
     let new_rows = backup::row_counts(&working)?;
     if let Since::Known(old) = &since {
-        report.rows_lost = Some(rows_lost(&old.rows, &new_rows));
+        let mut lost = rows_lost(&old.rows, &new_rows);
+        // They are taken over.
+        lost.remove("usage_days");
+        report.rows_lost = Some(lost);
     }
     report.epoch = Some(begin_life(site, &working)?);
     settle(site, &working, &since, keep_tokens, &mut report).await?;
-    put(site, &working, "replaced", &mut report)?;
+    put(site, &working, REPLACED, &mut report)?;
     if let Since::Known(old) = since {
         report.worktrees = orphans(site, old.workspaces).await?;
     }
@@ -181,14 +214,57 @@ async fn orphans(site: &Offline, made: Vec<Workspace>) -> Result<Vec<Orphan>> {
     Ok(workspaces::save(site.repo.as_ref().ok(), site.data(), unknown).await)
 }
 
-fn since(database: &Utf8Path) -> Since {
-    let read = || -> Result<Old> {
+fn since(site: &Offline, working: &Utf8Path) -> Since {
+    let mut old = match Old::read(&site.database()) {
+        Ok(old) => old,
+        Err(cause) => {
+            warn!("the old database cannot be read: {}", cause.chain());
+            return Since::Unknown;
+        }
+    };
+    let unread = |cause: &Error, what: &str| warn!("{what} cannot be read: {}", cause.chain());
+    match set_aside_since(site, working) {
+        Ok(found) => {
+            for path in found.iter().rev() {
+                match Old::read(path) {
+                    Ok(earlier) => old.precede(earlier),
+                    Err(cause) => unread(&cause, path.as_str()),
+                }
+            }
+        }
+        Err(cause) => unread(&cause, "what restores before this one replaced"),
+    }
+    Since::Known(old)
+}
+
+/// Returns the databases that restores before this one have put aside and that are newer than the
+/// backup, oldest first.
+fn set_aside_since(site: &Offline, working: &Utf8Path) -> Result<Vec<Utf8PathBuf>> {
+    let at = events::newest(working)?;
+    let mut found = Vec::new();
+    for path in copies::list_aside(&copies::folder(site.data()))? {
+        let is_replaced = path.file_name().is_some_and(|it| it.starts_with(REPLACED));
+        // One that says nothing of its time is reported when it is read.
+        if is_replaced && events::newest(&path).map_or(true, |then| then > at) {
+            found.push(path);
+        }
+    }
+    Ok(found)
+}
+
+impl Old {
+    fn read(database: &Utf8Path) -> Result<Old> {
         if let Some(loss) = store::loss(database)? {
             return Err(Error::unavailable(loss.to_string()).code(DATABASE_CORRUPT));
         }
         let rows = backup::row_counts(database)?;
         backup::look(database, |c| {
+            // What is taken over later can be read, or nothing counts.
+            undecided::undecided(c)?;
+            channels::all(c)?;
+            told::last(c)?;
             Ok(Old {
+                databases: vec![database.to_owned()],
                 rows,
                 queued: jobs::queued(c)?.into_iter().collect(),
                 workspaces: workspaces::open(c)?,
@@ -197,14 +273,18 @@ fn since(database: &Utf8Path) -> Since {
                 approvers: approvers(c)?,
             })
         })
-    };
-    read().map_or_else(
-        |cause| {
-            warn!("the old database cannot be read: {}", cause.chain());
-            Since::Unknown
-        },
-        Since::Known,
-    )
+    }
+
+    /// Adds what a database knows that was replaced before this one.
+    fn precede(&mut self, earlier: Old) {
+        self.databases.splice(..0, earlier.databases);
+        self.queued.retain(|id, _| earlier.queued.contains_key(id));
+        self.persons.extend(earlier.persons);
+        self.revoked.extend(earlier.revoked);
+        for (proposal, by) in earlier.approvers {
+            self.approvers.entry(proposal).or_insert(by);
+        }
+    }
 }
 
 fn rows_lost(old: &BTreeMap<String, i64>, new: &BTreeMap<String, i64>) -> BTreeMap<String, i64> {
@@ -248,18 +328,58 @@ pub(super) async fn settle(
     let writing = writers.spawn(writer.serve(stop.clone()));
     let done = async {
         settle_rows(site, &store, since, keep_tokens, report).await?;
+        match since {
+            Since::Known(old) => take_over(old, &store, report).await?,
+            Since::Nothing => report.jobs_undecided = store.write(undecided::hold_again).await?,
+            Since::Unknown => {}
+        }
         fault::crash_point("restore_settled");
         let adopts = match since {
             Since::Known(old) => Adopts::Approved(&old.approvers),
             Since::Nothing | Since::Unknown => Adopts::All,
         };
-        reconcile(site, &store, (true, adopts), report).await
+        reconcile(site, &store, (true, adopts), report).await?;
+        if let Since::Known(_) = since {
+            // What follows from the restore happened before it, and was told then.
+            store.write(handlers::skip).await?;
+        }
+        Ok(())
     };
     let done = done.await;
     stop.cancel();
     drop(store);
     writing.await.context(ErrorKind::Internal, || "the writer ended badly".to_owned())?;
     done
+}
+
+/// Takes over what only the replaced database knows, and those before it.
+async fn take_over(old: &Old, store: &Store, report: &mut Report) -> Result<()> {
+    let databases = old.databases.clone();
+    let taken = store.write(move |tx| {
+        let (mut open, mut channels) = (BTreeSet::new(), channels::Taken::default());
+        let (mut deliveries, mut agents) = (0, 0);
+        for database in &databases {
+            backup::look(database, |old| {
+                open.extend(undecided::take_over(tx, old)?);
+                jobs::carry_usage(tx, old)?;
+                schedules::take_later(tx, old)?;
+                told::take_later(tx, old)?;
+                deliveries += mail::take_later(tx, old)?;
+                agents += mail::stop_again(tx, old)?;
+                channels::take_later(tx, old, &mut channels)
+            })?;
+        }
+        let left = undecided::undecided(tx.connection())?;
+        open.retain(|it| left.contains(it));
+        Ok((open, deliveries, agents, channels))
+    });
+    let (open, deliveries, agents, channels) = taken.await?;
+    report.jobs_undecided = open.into_iter().collect();
+    report.deliveries_taken = deliveries;
+    report.agents_stopped = agents;
+    (report.members_removed, report.members_muted) = (channels.removed, channels.muted);
+    (report.channels_paused, report.channels_calmed) = (channels.paused, channels.calmed);
+    Ok(())
 }
 
 async fn settle_rows(

@@ -1,5 +1,8 @@
 //! `data/server.json`: where a running server is, and which run a killed one was.
 
+use std::error::Error as StdError;
+use std::io;
+
 use camino::Utf8Path;
 use serde::Deserialize;
 
@@ -30,7 +33,13 @@ pub struct ServerFile {
 /// # Errors
 /// If something other than a small file is in its place: an agent may have put it there.
 pub fn read(data: &Utf8Path) -> Result<Option<ServerFile>> {
-    let bytes = process::read_small(&data.join(SERVER_FILE), BYTES_MAX)
-        .map_err(|cause| cause.hint("remove it; the server creates a new one"))?;
+    let bytes = process::read_small(&data.join(SERVER_FILE), BYTES_MAX).map_err(|cause| {
+        let source = StdError::source(&cause).and_then(|it| it.downcast_ref::<io::Error>());
+        let is_closed = source.is_some_and(|it| it.kind() == io::ErrorKind::PermissionDenied);
+        cause.hint(match is_closed {
+            true => "only the user of the server may read it: be that user",
+            false => "remove it; the server creates a new one",
+        })
+    })?;
     Ok(bytes.and_then(|it| serde_json::from_slice(&it).ok()))
 }

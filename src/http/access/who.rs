@@ -149,10 +149,12 @@ pub(in crate::http) fn check_named(headers: &HeaderMap, caller: &Caller) -> Resu
             _ => false,
         };
         if !named.to_str().is_ok_and(|it| is_caller(it.trim())) {
-            let message = format!("{PERSON_HEADER} names somebody else than the credential");
-            return Err(Error::new(ErrorKind::Forbidden, message)
+            return Err(Error::new(ErrorKind::Forbidden, "somebody else is signed in here now")
                 .code("person_mismatch")
-                .hint("send the credential of that person, or leave the header out"));
+                .hint(
+                    "reload the page to go on as them; a program sends the credential of \
+                     the person that X-Notes-Person names, or leaves the header out",
+                ));
         }
     }
     Ok(())

@@ -33,7 +33,7 @@ pub(in crate::http) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
             let (request, _): (StartRequest, _) =
                 call.json_or_nothing_with_key(SMALL_BODY_BYTES_MAX).await?;
             let (caller, name) = (call.caller()?, call.text_param("name")?);
-            reply::ok(&flows::agents::start(&site, &caller, name, request.clear_heir).await?)
+            reply::ok(&flows::agents::start(&site, &caller, name, request).await?)
         }),
         post("/api/agents/{name}/stop", site, async |site: Site, mut call: Call| {
             call.nothing().await?;

@@ -9,6 +9,7 @@ use warp::reply::Response;
 use crate::base::limit::RENDERED_TEXT_BYTES_MAX;
 use crate::base::{BlobId, Error, ErrorKind, Result, SourcePath};
 use crate::documents::topics::suggestion;
+use crate::flows::repository::sight::require_same;
 use crate::flows::{self, Site};
 use crate::http::markdown::{
     Block, Heading, Html, Point, RENDERER_VERSION, Rendered, Renderer, bytes_between, units_to_byte,
@@ -109,7 +110,11 @@ fn require_short(path: &SourcePath, text: &str) -> Result<()> {
 async fn passage((site, renderer): Desk, call: Call) -> Result<Response> {
     let asked: Selected = call.query()?;
     let (from, to): (Point, Point) = (asked.from.parse()?, asked.to.parse()?);
-    let (blob, text) = flows::sources::text(&site, &call.caller()?, &asked.path).await?;
+    let caller = call.caller()?;
+    if let Some(sight) = call.sight()? {
+        require_same(&site, &asked.path, &sight).await?;
+    }
+    let (blob, text) = flows::sources::text(&site, &caller, &asked.path).await?;
     if blob != asked.blob {
         let message = format!("{} has changed since the page was loaded", asked.path);
         return Err(Error::conflict("source_changed", message)

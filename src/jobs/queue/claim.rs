@@ -16,7 +16,9 @@ use crate::script::Config;
 use crate::store::Tx;
 
 const RUNNING_OF_KIND: &str = "
-    SELECT COUNT(*) FROM agent_jobs WHERE status = 'running' AND kind = :kind";
+    SELECT COUNT(*) FROM agent_jobs INDEXED BY jobs_running
+    WHERE status = 'running'
+      AND kind IN (SELECT :kind UNION ALL SELECT was FROM kind_names WHERE name = :kind)";
 // A skip scan: one seek per kind with a ready job, however many jobs are ready.
 const NEXT_KIND: &str = "
     SELECT MIN(kind) FROM agent_jobs INDEXED BY jobs_claim
@@ -42,10 +44,19 @@ const UNCLAIM: &str = "
     UPDATE agent_jobs SET status = 'queued', started_ms = NULL, lane_slot = NULL, token_hash = NULL,
         ready = :ready
     WHERE id = :id AND status = 'running' AND ending_ms IS NULL AND guard_pid IS NULL";
+// Without a word of its guard, only a run that was not begun, or in this boot, is known to have
+// started nothing.
+const PUT_BACK: &str = "
+    UPDATE agent_jobs SET status = 'queued', started_ms = NULL, lane_slot = NULL, token_hash = NULL,
+        phase = NULL, run_ms = NULL, guard_pid = NULL, guard_start = NULL, boot_id = NULL,
+        ready = :ready
+    WHERE id = :id AND status = 'running' AND resumes IS NOT NULL AND ending_ms IS NULL
+      AND cancelled_by IS NULL AND killed_ms IS NULL AND verdict IS NULL
+      AND (:is_recorded OR (guard_pid IS NULL AND (run_ms IS NULL OR boot_id = :boot)))";
 const CLAIM: &str = "
     UPDATE agent_jobs SET status = 'running', ready = 0, lane_slot = :slot,
         started_ms = MAX(:now, created_ms),
-        token_hash = :token, config_digest = :config, engine = :engine
+        token_hash = :token, config_digest = :config, engine = :engine, engine_mark = :mark
     WHERE seq = :seq AND status = 'queued'";
 
 pub(in crate::jobs) const STATEMENTS: &[(&str, &str)] = &[
@@ -57,6 +68,7 @@ pub(in crate::jobs) const STATEMENTS: &[(&str, &str)] = &[
     ("claim::this_one", THIS_ONE),
     ("claim::claim", CLAIM),
     ("claim::unclaim", UNCLAIM),
+    ("claim::put_back", PUT_BACK),
 ];
 
 /// Concurrency limits.
@@ -206,6 +218,7 @@ fn take(
     let changed = tx.prepare_cached(CLAIM)?.execute(named_params! {
         ":seq": next.seq, ":now": tx.now(), ":slot": slot, ":token": token_hash,
         ":config": config_digest, ":engine": caps.rules.engine(&next.kind),
+        ":mark": caps.rules.mark(&next.kind),
     })?;
     if changed == 0 {
         return Err(Error::internal(format!("job {} was claimed twice", next.id)));
@@ -226,6 +239,30 @@ pub(in crate::jobs) fn unclaim(tx: &Tx<'_>, job: &Job, lanes: &Capacities) -> Re
     if changed == 0 {
         return Err(Error::conflict(JOB_ENDED, format!("job {} is already stopping", job.id)));
     }
+    waits(tx, job, lanes)
+}
+
+/// Undoes the claim of a later leg whose agent was not started before its server died. The leg is
+/// queued as before. `is_recorded` says that its guard has recorded that, `boot` is the current
+/// one. Returns `false` if the row leaves it open, or the leg is to end.
+pub(in crate::jobs) fn put_back(
+    tx: &Tx<'_>,
+    job: &Job,
+    (is_recorded, boot): (bool, &str),
+    lanes: &Capacities,
+) -> Result<bool> {
+    let changed = tx.prepare_cached(PUT_BACK)?.execute(named_params! {
+        ":id": job.id, ":ready": i32::from(job.lane.is_none()), ":is_recorded": is_recorded,
+        ":boot": boot,
+    })?;
+    if changed == 0 {
+        return Ok(false);
+    }
+    waits(tx, job, lanes)?;
+    Ok(true)
+}
+
+fn waits(tx: &Tx<'_>, job: &Job, lanes: &Capacities) -> Result<()> {
     if let Some(lane) = &job.lane {
         lane::refresh(tx, lane, lanes)?;
     }

@@ -21,10 +21,10 @@ pub const QUEUE_FULL: &str = "queue_full";
 const INSERT: &str = "
     INSERT INTO agent_jobs (id, kind, lane_key, status, source_path, topic_id, persona_name,
         inputs_json, grants_json, requested_by, priority, not_before_ms, ready, created_ms,
-        config_digest, retry_of, depth, message_id, owner, pool, agent, monitor_of)
+        config_digest, retry_of, depth, message_id, owner, pool, agent, monitor_of, sources_json)
     VALUES (:id, :kind, :lane, 'queued', :source, :topic, :persona, :inputs, :grants, :by,
         :priority, :not_before, :ready, :now, :config, :retry_of, :depth, :message, :owner,
-        :pool, :agent, :monitor_of)";
+        :pool, :agent, :monitor_of, :sources)";
 const QUEUED_IN_LANE: &str = "
     SELECT COUNT(*) FROM agent_jobs WHERE lane_key = :lane AND status = 'queued'";
 const QUEUED: &str = "SELECT COUNT(*) FROM agent_jobs WHERE status = 'queued'";
@@ -72,6 +72,8 @@ pub struct NewJob {
     pub persona_name: Option<String>,
     /// Its inputs, except those computed at the start.
     pub inputs: Map<String, Value>,
+    /// The names of the inputs that are Sources.
+    pub sources: Vec<String>,
     /// The grants of its token.
     pub grants: Vec<Grant>,
     /// Who asked.
@@ -109,6 +111,7 @@ impl NewJob {
             topic_id: None,
             persona_name: None,
             inputs: Map::new(),
+            sources: Vec::new(),
             grants: Vec::new(),
             requested_by,
             priority: 0,
@@ -123,6 +126,11 @@ impl NewJob {
             monitor_of: None,
         }
     }
+}
+
+/// Returns the names of the inputs that are Sources, as stored; `None` if there are none.
+pub(in crate::jobs) fn sources_json(names: &[String]) -> Option<String> {
+    (!names.is_empty()).then(|| json!(names).to_string())
 }
 
 /// Accepts a job.
@@ -153,6 +161,7 @@ pub fn enqueue(tx: &Tx<'_>, ids: &Ids, capacities: &Capacities, new: &NewJob) ->
         ":ready": ready, ":now": tx.now(), ":config": new.config_digest, ":retry_of": new.retry_of,
         ":depth": new.depth, ":message": new.message_id, ":owner": new.owner,
         ":pool": new.pool.as_str(), ":agent": new.agent, ":monitor_of": new.monitor_of,
+        ":sources": sources_json(&new.sources),
     })?;
     inputs.keep(tx, &id)?;
     if let (Some(lane), false) = (&new.lane, is_later) {

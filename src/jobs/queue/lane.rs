@@ -41,6 +41,10 @@ const BUSY: &str = "
     WHERE lane_key = :lane AND status = 'queued'
     LIMIT :capacity";
 
+const ENTER: &str = "
+    UPDATE agent_jobs SET lane_key = :lane, lane_slot = :slot
+    WHERE id = :id AND lane_key IS NULL AND status = 'running'";
+
 pub(in crate::jobs) const STATEMENTS: &[(&str, &str)] = &[
     ("lane::running_slots", RUNNING_SLOTS),
     ("lane::unready", UNREADY),
@@ -50,6 +54,7 @@ pub(in crate::jobs) const STATEMENTS: &[(&str, &str)] = &[
     ("lane::next_due", NEXT_DUE),
     ("lane::next_lane", NEXT_LANE),
     ("lane::busy", BUSY),
+    ("lane::enter", ENTER),
 ];
 
 /// Concurrency per lane, by the name of the lane's input; 1 if absent.
@@ -118,6 +123,27 @@ pub fn refresh_all(tx: &Tx<'_>, capacities: &Capacities) -> Result<()> {
         refresh(tx, &next, capacities)?;
         lane = next;
     }
+}
+
+/// Gives running jobs that have no lane one, beyond its capacity if need be: the next job of the
+/// lane waits for all of them.
+///
+/// # Errors
+/// Fails if the database cannot be written.
+pub fn enter<'l>(
+    tx: &Tx<'_>,
+    lanes: impl IntoIterator<Item = (&'l JobId, &'l str)>,
+    capacities: &Capacities,
+) -> Result<()> {
+    for (id, lane) in lanes {
+        let taken = slots(tx, lane)?;
+        let slot = (0..).find(|it| !taken.contains(it));
+        let params = named_params! {":id": id, ":lane": lane, ":slot": slot};
+        if tx.prepare_cached(ENTER)?.execute(params)? == 1 {
+            refresh(tx, lane, capacities)?;
+        }
+    }
+    Ok(())
 }
 
 /// Returns when the next job comes due.

@@ -10,6 +10,7 @@ use serde_json::json;
 use crate::base::limit::PRIORITY_MAX;
 use crate::base::{Actor, ApprovalId, Error, Event, EventKind, Ids, JobId, Result};
 use crate::jobs::fence::JOB_ENDED;
+use crate::jobs::queue::enqueue;
 use crate::jobs::queue::lane::{self, Capacities};
 use crate::jobs::rows::{long_inputs, table};
 use crate::jobs::{BELL, Job, Reason, Status, Viewer};
@@ -42,12 +43,15 @@ const INSERT: &str = "
     INSERT INTO agent_jobs (id, kind, lane_key, status, source_path, topic_id, persona_name,
         inputs_json, grants_json, requested_by, priority, ready, created_ms, config_digest,
         message_id, root_id, resumes, session_ref, depth, owner, pool, agent,
-        on_server_loss)
+        on_server_loss, sources_json, unfit)
     VALUES (:id, :kind, :lane, 'queued', :source, :topic, :persona, :inputs, :grants, :by,
-        :priority, :ready, :now, :config, :message, :root, :old, :session,
+        :priority,
+        IIF((SELECT unfit FROM agent_jobs WHERE id = :old) IS NULL, :ready, -1),
+        :now, :config, :message, :root, :old, :session,
         (SELECT depth FROM agent_jobs WHERE id = :old),
         :owner, :pool, :agent,
-        (SELECT on_server_loss FROM agent_jobs WHERE id = :old))";
+        (SELECT on_server_loss FROM agent_jobs WHERE id = :old), :sources,
+        (SELECT unfit FROM agent_jobs WHERE id = :old))";
 
 pub(in crate::jobs) const STATEMENTS: &[(&str, &str)] = &[
     ("parking::wait_for", WAIT_FOR),
@@ -164,7 +168,7 @@ pub fn resume(
         ":priority": LEG_PRIORITY, ":ready": i64::from(job.lane.is_none()), ":now": tx.now(),
         ":config": job.config_digest, ":message": job.message_id, ":root": job.root(), ":old": old,
         ":session": job.session_ref, ":owner": job.owner, ":pool": job.pool.as_str(),
-        ":agent": job.agent,
+        ":agent": job.agent, ":sources": enqueue::sources_json(&job.sources),
     })?;
     inputs.keep(tx, &id)?;
     if let Some(lane) = &job.lane {
@@ -205,35 +209,35 @@ pub(in crate::jobs) fn tell_parked(tx: &Tx<'_>, job: &Job) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::jobs::Phase;
+    use crate::jobs::queue::claim;
+    use crate::jobs::run::settle::{begin_phase, keep_guard, request_cancel};
     use crate::jobs::tests::model::Bench;
 
     fn words(all: &[&str]) -> Vec<String> {
         all.iter().map(|it| (*it).to_owned()).collect()
     }
 
-    /// Returns a job parked for an approval.
-    fn parked(bench: &mut Bench, lane: Option<&str>) -> (JobId, ApprovalId) {
-        let approval: ApprovalId = bench.ids.mint();
-        let new = bench.request("a", lane, 0, 0);
-        let id = bench
-            .tx(|bench, tx| crate::jobs::enqueue(tx, &bench.ids, &bench.caps.lanes, &new).unwrap());
-        bench.tx(|bench, tx| {
-            let job = crate::jobs::claim(tx, &bench.caps, id.as_str(), "c").unwrap().unwrap();
-            wait_for(tx, &job, &approval).unwrap();
-            keep_session(tx, &job.id, "s1").unwrap();
-        });
-        let done = crate::jobs::run::settle::Outcome::default();
-        bench.tx(|bench, tx| {
+    #[test]
+    fn the_leg_of_a_job_that_was_marked_while_it_was_parked_does_not_start() {
+        let mut bench = Bench::new(4, 4, 1);
+        let (id, _) = bench.parked(Some("x=1"));
+        let leg = bench.tx(|bench, tx| {
             let lanes = &bench.caps.lanes;
-            crate::jobs::run::settle::settle(tx, &id, &done, None, &bench.hooks, lanes).unwrap()
+            crate::jobs::mark_unfit(tx, &id, "why", lanes).unwrap();
+            resume(tx, &bench.ids, &id, (&Actor::System, lanes)).unwrap()
         });
-        (id, approval)
+        bench.tx(|bench, tx| {
+            assert!(crate::jobs::claim(tx, &bench.caps, "t", "c").unwrap().is_none());
+            let marked = crate::jobs::unfit(tx.connection()).unwrap();
+            assert_eq!(marked.iter().map(|it| &it.id).collect::<Vec<_>>(), [&leg]);
+        });
     }
 
     #[test]
     fn a_parked_job_leads_to_one_leg_which_goes_first() {
         let mut bench = Bench::new(4, 4, 1);
-        let (id, approval) = parked(&mut bench, Some("x=1"));
+        let (id, approval) = bench.parked(Some("x=1"));
         let other = bench.request("a", Some("x=1"), 100, 0);
         let other = bench.tx(|bench, tx| {
             let lanes = &bench.caps.lanes;
@@ -258,6 +262,65 @@ mod tests {
             assert_eq!(next.session_ref.as_deref(), Some("s1"));
             assert_ne!(next.id, other);
         });
+    }
+
+    #[test]
+    fn a_leg_that_was_not_started_is_queued_again_as_that_leg() {
+        let boot = crate::process::boot_id().unwrap();
+        for (phase, is_recorded, boot, is_back) in [
+            (None, false, "another", true),
+            (Some(Phase::Prepare), false, "another", true),
+            (Some(Phase::Run), false, boot.as_str(), true),
+            (Some(Phase::Run), false, "another", false),
+            (Some(Phase::Run), true, "another", true),
+            (Some(Phase::Cleanup), true, boot.as_str(), false),
+        ] {
+            let mut bench = Bench::new(4, 4, 1);
+            let (id, _) = bench.parked(Some("x=1"));
+            let put_back = |bench: &mut Bench, job: &Job| {
+                bench.tx(|bench, tx| {
+                    claim::put_back(tx, job, (is_recorded, boot), &bench.caps.lanes).unwrap()
+                })
+            };
+            let first = table::find(&bench.connection, &Viewer::Program, &id).unwrap();
+            assert!(!put_back(&mut bench, &first));
+            let leg = bench.tx(|bench, tx| {
+                resume(tx, &bench.ids, &id, (&Actor::System, &bench.caps.lanes)).unwrap()
+            });
+            let job = bench.take("t").unwrap();
+            if let Some(phase) = phase {
+                bench.tx(|_, tx| begin_phase(tx, &leg, phase).unwrap());
+            }
+            assert_eq!(put_back(&mut bench, &job), is_back, "{phase:?} {is_recorded} {boot}");
+            assert!(!put_back(&mut bench, &job));
+            let again = bench.take("t2");
+            assert_eq!(again.as_ref().map(|it| &it.id), is_back.then_some(&leg));
+            let Some(again) = again else { continue };
+            assert_eq!((again.root(), again.resumes.as_ref()), (&id, Some(&id)));
+            assert_eq!((&again.session_ref, &again.lane), (&job.session_ref, &job.lane));
+            assert_eq!((again.phase, again.run_at), (None, None));
+            bench.tx(|_, tx| request_cancel(tx, &leg, &Actor::System).unwrap());
+            assert!(!put_back(&mut bench, &again));
+        }
+    }
+
+    #[test]
+    fn a_leg_whose_guard_is_on_record_is_queued_again_by_its_word_only() {
+        let mut bench = Bench::new(4, 4, 1);
+        let (id, _) = bench.parked(None);
+        bench.tx(|bench, tx| {
+            resume(tx, &bench.ids, &id, (&Actor::System, &bench.caps.lanes)).unwrap()
+        });
+        let job = bench.take("t").unwrap();
+        let guard = crate::process::ProcessIdentity::of(1).unwrap().unwrap();
+        bench.tx(|_, tx| keep_guard(tx, &job.id, &guard).unwrap());
+        for is_recorded in [false, true] {
+            let is_back = bench.tx(|bench, tx| {
+                let boot = guard.boot_id.as_str();
+                claim::put_back(tx, &job, (is_recorded, boot), &bench.caps.lanes).unwrap()
+            });
+            assert_eq!(is_back, is_recorded);
+        }
     }
 
     #[test]

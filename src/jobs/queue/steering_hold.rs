@@ -83,16 +83,19 @@ impl Steering {
 }
 
 /// Prevents all agents from starting until somebody decides about these files; replaces an earlier
-/// hold of this job.
+/// hold of this job. Returns whether that is new.
 ///
 /// # Errors
 /// Fails if the database cannot be written.
-pub fn hold_steering(tx: &Tx<'_>, job: &JobId, files: &[String]) -> Result<()> {
+pub fn hold_steering(tx: &Tx<'_>, job: &JobId, files: &[String]) -> Result<bool> {
     let files = json!(files).to_string();
     let params = named_params! {":job": job, ":now": tx.now(), ":files": files};
-    tx.prepare_cached(INSERT)?.execute(params)?;
-    tx.ring(STEERING_BELL);
-    Ok(())
+    let is_new = tx.prepare_cached(INSERT)?.execute(params)? > 0;
+    // Whoever hears it looks again, and holds again what is as before.
+    if is_new {
+        tx.ring(STEERING_BELL);
+    }
+    Ok(is_new)
 }
 
 /// Lets agents start again after a decision about the changes of a job.
@@ -132,4 +135,22 @@ pub fn holding(connection: &Connection) -> Result<Vec<JobId>> {
     let mut statement = connection.prepare_cached(ALL)?;
     let rows = statement.query_map([], |row| row.get(0))?;
     Ok(rows.collect::<rusqlite::Result<_>>()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::jobs::tests::model::Bench;
+
+    /// Otherwise, one look would follow the other as long as agents are held.
+    #[test]
+    fn a_hold_that_is_there_already_is_no_news() {
+        let mut bench = Bench::new(4, 4, 1);
+        let new = bench.request("a", None, 0, 0);
+        let job = bench
+            .tx(|bench, tx| crate::jobs::enqueue(tx, &bench.ids, &bench.caps.lanes, &new).unwrap());
+        let mut hold =
+            |file: &str| bench.tx(|_, tx| hold_steering(tx, &job, &[file.to_owned()]).unwrap());
+        assert_eq!([hold("a"), hold("a"), hold("b")], [true, false, true]);
+    }
 }

@@ -6,7 +6,7 @@
 
 use rusqlite::{Connection, OptionalExtension as _, named_params};
 
-use crate::base::{JobId, Result};
+use crate::base::{JobId, Result, SourcePath};
 use crate::jobs::queue::lane::{self, Capacities};
 use crate::jobs::{BELL, Job};
 use crate::store::Tx;
@@ -15,9 +15,11 @@ const ALL: &str = "
     SELECT id, kind, unfit FROM agent_jobs INDEXED BY jobs_unfit
     WHERE status = 'queued' AND unfit IS NOT NULL ORDER BY seq";
 const OF: &str = "SELECT unfit FROM agent_jobs WHERE id = :id AND status = 'queued'";
+const LAST: &str = "SELECT unfit FROM agent_jobs WHERE id = :id";
 const LANE: &str = "SELECT lane_key FROM agent_jobs WHERE id = :id";
 const MARK: &str = "
-    UPDATE agent_jobs SET unfit = :why, ready = -1 WHERE id = :id AND status = 'queued'";
+    UPDATE agent_jobs SET unfit = :why, ready = IIF(status = 'queued', -1, ready)
+    WHERE id = :id AND status IN ('queued', 'parked')";
 const UNMARK: &str = "
     UPDATE agent_jobs SET unfit = NULL,
         ready = CASE WHEN not_before_ms > :now THEN -1 ELSE lane_key IS NULL END
@@ -26,10 +28,18 @@ const UNMARK: &str = "
 pub(in crate::jobs) const STATEMENTS: &[(&str, &str)] = &[
     ("unfit::all", ALL),
     ("unfit::of", OF),
+    ("unfit::last", LAST),
     ("unfit::lane", LANE),
     ("unfit::mark", MARK),
     ("unfit::unmark", UNMARK),
 ];
+
+/// The end of a reason that no reload takes away.
+pub const RESTART_ONLY: &str = "changes with a restart only";
+/// The end of a reason about a document that is not there.
+pub const NO_NEW: &str = "takes no new document";
+/// The end of a reason about a document whose name another one has: no script takes that away.
+const TAKEN: &str = "has taken the name of its document";
 
 /// A waiting job that its kind does not accept.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,6 +50,18 @@ pub struct Unfit {
     pub kind: String,
     /// The reason.
     pub why: String,
+}
+
+impl Unfit {
+    /// Returns whether another document has taken the name of its own: no script changes that.
+    pub fn is_displaced(&self) -> bool {
+        self.why.ends_with(TAKEN)
+    }
+}
+
+/// Returns the reason of a job on a document that is gone, whose name `to` the former `from` has.
+pub fn displaced_by(from: &SourcePath, to: &SourcePath) -> String {
+    format!("{to} was {from}, and {TAKEN}")
 }
 
 /// Returns the marked jobs, in order of acceptance.
@@ -53,7 +75,7 @@ pub fn unfit(c: &Connection) -> Result<Vec<Unfit>> {
     Ok(rows.collect::<rusqlite::Result<_>>()?)
 }
 
-/// Keeps a queued job from starting, for a reason.
+/// Keeps a queued job from starting, for a reason; of a parked one, its next leg.
 ///
 /// # Errors
 /// Fails if the database cannot be written.
@@ -71,6 +93,17 @@ pub fn unmark_unfit(tx: &Tx<'_>, id: &JobId, lanes: &Capacities) -> Result<()> {
     refresh_lane(tx, id, lanes)
 }
 
+/// Returns why a job, also one that was cancelled, was not to run on the document that has the name
+/// of its own; `None` if there is no such reason.
+///
+/// # Errors
+/// Fails if the database cannot be read.
+pub fn displaced(c: &Connection, id: &JobId) -> Result<Option<String>> {
+    let mut statement = c.prepare_cached(LAST)?;
+    let why = statement.query_row(named_params! {":id": id}, |row| row.get(0)).optional()?;
+    Ok(why.flatten().filter(|it: &String| it.ends_with(TAKEN)))
+}
+
 /// Returns why a queued job is marked; `None` if it is not.
 pub(in crate::jobs) fn of(c: &Connection, id: &JobId) -> Result<Option<String>> {
     let found = c.prepare_cached(OF)?.query_row(named_params! {":id": id}, |row| row.get(0));
@@ -80,14 +113,22 @@ pub(in crate::jobs) fn of(c: &Connection, id: &JobId) -> Result<Option<String>> 
 /// Returns why a marked job waits and what ends that, as a clause without a full stop.
 pub(in crate::jobs) fn sentence(job: &Job, why: &str) -> String {
     // Names of kinds contain no slash.
-    let what = match job.kind.contains('/') {
-        true => format!("inbox \"{}\" no longer accepts its message", job.kind),
-        false => format!("kind \"{}\" no longer accepts its inputs", job.kind),
+    let what = match (&job.resumes, job.kind.contains('/')) {
+        (Some(_), _) => "it could not go on with its decision".to_owned(),
+        (None, true) => format!("inbox \"{}\" no longer accepts its message", job.kind),
+        (None, false) => format!("kind \"{}\" no longer accepts its inputs", job.kind),
     };
-    format!(
-        "{what} ({why}): change the script back and reload, or wiki-browser job cancel {}",
-        job.id
-    )
+    format!("{what} ({why}): {}, or wiki-browser job cancel {}", way_back(why), job.id)
+}
+
+/// Says what lets a job start again that is marked for a reason.
+pub fn way_back(why: &str) -> &'static str {
+    match why {
+        it if it.ends_with(RESTART_ONLY) => "change that back and restart the server",
+        it if it.ends_with(TAKEN) => "ask again for the document that is meant",
+        it if it.ends_with(NO_NEW) => "add it, or declare `new = true`, and reload",
+        _ => "change that back and reload",
+    }
 }
 
 fn refresh_lane(tx: &Tx<'_>, id: &JobId, lanes: &Capacities) -> Result<()> {

@@ -20,8 +20,9 @@ use crate::jobs::{Job, Status, Viewer};
 use crate::script::Config;
 
 const RUNNING_OF_KINDS: &str = "
-    SELECT kind, COUNT(*) FROM agent_jobs INDEXED BY jobs_running
-    WHERE status = 'running' GROUP BY kind";
+    SELECT COALESCE(kind_names.name, kind), COUNT(*) FROM agent_jobs INDEXED BY jobs_running
+    LEFT JOIN kind_names ON kind_names.was = kind
+    WHERE status = 'running' GROUP BY 1";
 const HOLDERS: &str = "
     SELECT id, kind, started_ms, owner FROM agent_jobs INDEXED BY jobs_lane_slot
     WHERE lane_key = :lane AND status = 'running' ORDER BY lane_slot";
@@ -43,6 +44,8 @@ pub(in crate::jobs) struct Rules {
     pub(in crate::jobs) daily: DailyCaps,
     /// The engine of each kind.
     pub(in crate::jobs) engines: BTreeMap<String, String>,
+    /// The mark of each engine.
+    marks: BTreeMap<String, String>,
     /// Engines that are not held when their provider is rate limiting.
     pub(in crate::jobs) unheld: BTreeSet<String>,
     /// Engines built into this program, which no file of the repository steers.
@@ -64,10 +67,12 @@ impl Rules {
     pub(in crate::jobs) fn of(config: &Config) -> Rules {
         let engines = config.kinds_of_jobs().map(|it| (it.name.clone(), it.engine.clone()));
         let unheld = config.engines.values().filter(|it| !it.is_held_by_limits);
+        let marks = config.engines.values().map(|it| (it.name.clone(), it.mark(&config.folder)));
         let builtin = config.engines.values().filter(|it| it.is_builtin());
         Rules {
             daily: DailyCaps::of(config),
             engines: engines.collect(),
+            marks: marks.collect(),
             unheld: unheld.map(|it| it.name.clone()).collect(),
             builtin: builtin.map(|it| it.name.clone()).collect(),
             knows_kinds: true,
@@ -82,6 +87,11 @@ impl Rules {
     /// Returns the engine that runs jobs of a kind.
     pub(in crate::jobs) fn engine(&self, kind: &str) -> Option<&str> {
         self.engines.get(kind).map(String::as_str)
+    }
+
+    /// Returns the mark of the engine that runs jobs of a kind.
+    pub(in crate::jobs) fn mark(&self, kind: &str) -> Option<&str> {
+        self.marks.get(self.engine(kind)?).map(String::as_str)
     }
 
     /// Returns the engine whose holds a job waits for. Somebody is waiting for an assistant's

@@ -46,7 +46,7 @@ const COUNT_OF_STATUS: &str = concat!(
     of_site!()
 );
 const INPUTS: &str = concat!(
-    "SELECT id, inputs_json FROM agent_jobs INDEXED BY jobs_by_kind_status
+    "SELECT id, inputs_json, sources_json FROM agent_jobs INDEXED BY jobs_by_kind_status
     WHERE kind = :kind AND status = 'queued' AND ",
     of_site!(),
     " ORDER BY seq"
@@ -139,19 +139,48 @@ pub fn each_waiting(
     kind: &str,
     mut see: impl FnMut(JobId, Map<String, Value>),
 ) -> Result<()> {
+    each_on_sources(c, kind, None, |id, inputs, _| see(id, inputs))
+}
+
+/// Does the same, with the names of those inputs that are Sources: the recorded ones and these; a
+/// job without any is passed over.
+///
+/// # Errors
+/// Fails if the database cannot be read.
+pub(in crate::jobs) fn each_on_sources(
+    c: &Connection,
+    kind: &str,
+    names: Option<&[String]>,
+    mut see: impl FnMut(JobId, Map<String, Value>, Vec<String>),
+) -> Result<()> {
     let mut statement = c.prepare_cached(INPUTS)?;
     let mut rows = statement.query(named_params! {":kind": kind})?;
     while let Some(row) = rows.next()? {
         let (id, inputs): (JobId, String) = (row.get(0)?, row.get(1)?);
+        let broken = |cause: serde_json::Error| {
+            Error::internal(format!("the inputs of job {id}")).source(cause)
+        };
+        let recorded: Option<String> = row.get(2)?;
+        let recorded = recorded.map(|it| serde_json::from_str(&it)).transpose().map_err(broken)?;
+        let sources = with_recorded(names.unwrap_or_default(), recorded.unwrap_or_default());
+        if names.is_some() && sources.is_empty() {
+            continue;
+        }
         let inputs = match long_inputs::find(c, &id)? {
             Some(long) => long,
-            None => serde_json::from_str(&inputs).map_err(|cause| {
-                Error::internal(format!("the inputs of job {id}")).source(cause)
-            })?,
+            None => serde_json::from_str(&inputs).map_err(broken)?,
         };
-        see(id, inputs);
+        see(id, inputs, sources);
     }
     Ok(())
+}
+
+/// Returns the names of a job's inputs that are Sources: those of its kind, and those that were
+/// some when it was asked for.
+pub(in crate::jobs) fn with_recorded(of_kind: &[String], mut recorded: Vec<String>) -> Vec<String> {
+    let more: Vec<String> = of_kind.iter().filter(|it| !recorded.contains(it)).cloned().collect();
+    recorded.extend(more);
+    recorded
 }
 
 /// Renames the kind of queued and parked jobs; returns how many.

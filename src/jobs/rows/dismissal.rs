@@ -3,8 +3,9 @@
 use std::collections::HashSet;
 
 use rusqlite::{Connection, named_params};
+use serde_json::json;
 
-use crate::base::{JobId, PersonId, Result};
+use crate::base::{Actor, Event, EventKind, JobId, PersonId, Result, Scope};
 use crate::store::Tx;
 
 /// How long a dismissal is kept: longer than failed jobs are shown.
@@ -19,7 +20,7 @@ const LIST: &str = "SELECT job_id FROM dismissals WHERE person_id = :person";
 pub(in crate::jobs) const STATEMENTS: &[(&str, &str)] =
     &[("dismissal::put", PUT), ("dismissal::prune", PRUNE), ("dismissal::list", LIST)];
 
-/// Removes a job from a person's first page.
+/// Removes a job from a person's first page, and tells their other pages.
 ///
 /// # Errors
 /// Fails if the database cannot be written.
@@ -28,8 +29,12 @@ pub fn dismiss(tx: &Tx<'_>, person: &PersonId, job: &JobId) -> Result<()> {
     let before = now.plus(-KEPT_MS);
     tx.prepare_cached(PRUNE)?.execute(named_params! {":person": person, ":before": before})?;
     let params = named_params! {":person": person, ":job": job, ":now": now};
-    tx.prepare_cached(PUT)?.execute(params)?;
-    Ok(())
+    if tx.prepare_cached(PUT)?.execute(params)? == 0 {
+        return Ok(());
+    }
+    let (by, data) = (Actor::Person(person.clone()), json!({"id": person, "change": "dismissed"}));
+    let event = Event::new(EventKind::PersonChanged, format!("person:{person}"), by, data);
+    tx.emit(event.scoped(Scope::Person(person.clone())))
 }
 
 /// Returns the jobs that a person has dismissed.

@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 
+use camino::Utf8Path;
 use rusqlite::Row;
 use rusqlite::types::FromSql;
 use serde::de::DeserializeOwned;
@@ -14,6 +15,7 @@ use crate::base::{
 };
 use crate::jobs::rows::pool::Pool;
 use crate::jobs::rows::state::{Phase, Reason, Verdict};
+use crate::script::Engine;
 
 /// A job. The JSON names are those of docs/http.md; internal fields are omitted.
 #[derive(Clone, Debug, Deserialize, Serialize)]
@@ -104,12 +106,18 @@ pub struct Job {
     pub waits_for: Option<ApprovalId>,
     /// Since when its guard does not answer, while it runs.
     pub unanswered_at: Option<Millis>,
+    /// The names of the inputs that were Sources when it was asked for.
+    #[serde(skip)]
+    pub sources: Vec<String>,
     /// The grants of its token.
     #[serde(skip)]
     pub grants: Vec<crate::jobs::Grant>,
     /// The engine that ran it.
     #[serde(skip)]
     pub engine: Option<String>,
+    /// The mark of that engine: another one of its name may run the next leg.
+    #[serde(skip)]
+    pub engine_mark: Option<String>,
     /// When its agent was started, recorded for jobs with hooks or an inbox.
     #[serde(skip)]
     pub run_at: Option<Millis>,
@@ -206,6 +214,8 @@ impl Job {
             unanswered_at: row.get("unanswered_ms")?,
             is_killed: row.get::<Option<i64>>("killed_ms")?.is_some(),
             guard: guard(&row)?,
+            engine_mark: row.get("engine_mark")?,
+            sources: row.json("sources_json")?.unwrap_or_default(),
         })
     }
 
@@ -246,6 +256,22 @@ impl Job {
     /// Returns the root job of its instance, to which address, workspace and message belong.
     pub fn root(&self) -> &JobId {
         self.root_id.as_ref().unwrap_or(&self.id)
+    }
+
+    /// Returns why an engine does not know the session of this job: another one ran it, if only
+    /// under the same name. `None` if it does, or the job has not run. The folder is the script's.
+    pub fn other_engine(&self, now: &Engine, folder: &Utf8Path) -> Option<String> {
+        let name = self.engine.as_ref()?;
+        if *name != now.name {
+            return Some(format!("its session belongs to engine \"{name}\""));
+        }
+        let is_other = self.engine_mark.as_ref().is_some_and(|it| *it != now.mark(folder));
+        is_other.then(|| {
+            format!(
+                "its session belongs to engine \"{name}\" as it was, with another type, protocol \
+                 or program"
+            )
+        })
     }
 
     /// Returns an input as text for a template; `None` if it was not given.

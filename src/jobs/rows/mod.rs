@@ -3,9 +3,11 @@
 pub mod before;
 pub mod board;
 pub(in crate::jobs) mod bulk;
+pub(in crate::jobs) mod carry;
 pub(in crate::jobs) mod dismissal;
 pub(in crate::jobs) mod instance;
 pub(in crate::jobs) mod job;
+pub(in crate::jobs) mod kind_name;
 pub(in crate::jobs) mod long_inputs;
 pub(in crate::jobs) mod measures;
 pub(in crate::jobs) mod pool;

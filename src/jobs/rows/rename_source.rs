@@ -1,81 +1,265 @@
-//! Updates queued jobs of a renamed Source to its new name.
+//! Updates queued and parked jobs of a renamed Source to its new name.
 //!
-//! **Invariant:** the inputs of a started job never change: its agent has seen them.
+//! **Invariant:** the inputs of a running job never change: its agent has seen them. Those of a
+//! parked one are for its next leg.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use rusqlite::{Connection, named_params};
 use serde_json::{Map, Value};
 
 use crate::base::{Error, JobId, Result, SourcePath};
 use crate::jobs::queue::lane::{self, Capacities};
-use crate::jobs::rows::{long_inputs, table};
-use crate::jobs::{Grant, Viewer};
+use crate::jobs::rows::{bulk, long_inputs, measures, table};
+use crate::jobs::{Grant, Job, Viewer};
 use crate::store::Tx;
 
 const OF_SOURCE: &str = "
     SELECT id, status = 'running' FROM agent_jobs INDEXED BY jobs_by_source_status
-    WHERE source_path = :source AND status IN ('queued', 'running') ORDER BY seq";
+    WHERE source_path = :source AND status IN ('queued', 'running', 'parked') ORDER BY seq";
+const PARKED: &str = "
+    SELECT id FROM agent_jobs INDEXED BY jobs_by_status WHERE status = 'parked' ORDER BY seq";
 const RENAME: &str = "
-    UPDATE agent_jobs SET source_path = :to, inputs_json = :inputs, grants_json = :grants,
-        ready = CASE WHEN lane_key IS :lane THEN ready ELSE MIN(ready, 0) END, lane_key = :lane
-    WHERE id = :id AND status = 'queued'";
+    UPDATE agent_jobs SET source_path = :source, inputs_json = :inputs, grants_json = :grants
+    WHERE id = :id AND status IN ('queued', 'parked')";
+const RELANE: &str = "
+    UPDATE agent_jobs SET
+        ready = CASE WHEN :lane IS NULL AND ready = 0 THEN 1 ELSE MIN(ready, 0) END,
+        lane_key = :lane
+    WHERE id = :id AND status IN ('queued', 'parked') AND lane_key IS NOT :lane";
 // Only as a whole: running jobs of the other lane hold slots of it.
 const MOVE_RUNNING: &str = "
     UPDATE agent_jobs SET lane_key = :to WHERE lane_key = :from AND status = 'running'
         AND NOT EXISTS (SELECT 1 FROM agent_jobs AS other
                         WHERE other.lane_key = :to AND other.status = 'running')";
+const MOVE_ONE: &str = "
+    UPDATE agent_jobs SET lane_key = :to WHERE id = :id AND lane_key = :from
+        AND status = 'running'";
+const IS_OCCUPIED: &str = "
+    SELECT EXISTS (SELECT 1 FROM agent_jobs INDEXED BY jobs_lane_slot
+                   WHERE lane_key = :lane AND status = 'running')";
 
 pub(in crate::jobs) const STATEMENTS: &[(&str, &str)] = &[
     ("renamed::of_source", OF_SOURCE),
+    ("renamed::parked", PARKED),
     ("renamed::rename", RENAME),
+    ("renamed::relane", RELANE),
     ("renamed::move_running", MOVE_RUNNING),
+    ("renamed::move_one", MOVE_ONE),
+    ("renamed::is_occupied", IS_OCCUPIED),
 ];
 
-/// Gives the queued jobs of a Source its new name in their grants, their lane, and those inputs
-/// that `names` (by kind) declares to be Sources. The lane of running jobs changes too, so that
-/// queued jobs keep waiting for them. Returns the jobs.
+/// What is known of the jobs that follow renames, besides their rows.
+#[derive(Clone, Copy, Debug)]
+pub struct Follow<'a, N> {
+    /// The inputs that are Sources now, by kind. Those that were some when a job was asked for are
+    /// in its row.
+    pub names: N,
+    /// Jobs that have the Source as an input, but may work on another one.
+    pub others: &'a [JobId],
+    /// The new lanes of jobs whose lane a function determines.
+    pub lanes: &'a BTreeMap<JobId, Option<String>>,
+}
+
+/// A job with an input that a rename changes.
+#[derive(Clone, Debug)]
+pub struct Touched {
+    /// The job.
+    pub id: JobId,
+    /// Its kind.
+    pub kind: String,
+    /// Its inputs with the new names.
+    pub inputs: Map<String, Value>,
+    /// Whether it runs.
+    pub is_running: bool,
+    /// Its lane before, if it runs in one.
+    pub running_in: Option<String>,
+}
+
+/// Returns the queued and parked jobs by the Sources among their inputs: those that `names` (by
+/// kind) declares to be some, and those that were some when the job was asked for.
+///
+/// # Errors
+/// Fails if the database cannot be read.
+pub fn queued_by_source(
+    c: &Connection,
+    names: impl Fn(&str) -> Vec<String>,
+) -> Result<BTreeMap<String, Vec<JobId>>> {
+    let mut found: BTreeMap<String, Vec<JobId>> = BTreeMap::new();
+    let mut see = |id: JobId, inputs: Map<String, Value>, names: Vec<String>| {
+        for path in names.iter().filter_map(|it| inputs.get(it)?.as_str()) {
+            found.entry(path.to_owned()).or_default().push(id.clone());
+        }
+    };
+    for (kind, _) in measures::queue_counts(c, &Viewer::Site)?.queued {
+        bulk::each_on_sources(c, &kind, Some(&names(&kind)), &mut see)?;
+    }
+    for job in parked(c)? {
+        see(job.id, job.inputs, bulk::with_recorded(&names(&job.kind), job.sources));
+    }
+    Ok(found)
+}
+
+/// Returns the queued, parked and running jobs of some kinds, each with its inputs that are
+/// Sources, that renames change; without renames, all of them.
+///
+/// # Errors
+/// Fails if the database cannot be read.
+pub fn touched(
+    c: &Connection,
+    kinds: &BTreeMap<String, Vec<String>>,
+    renames: Option<&BTreeMap<SourcePath, SourcePath>>,
+) -> Result<Vec<Touched>> {
+    let follow = |inputs: &mut Map<String, Value>, names: &[String]| {
+        renames.is_none_or(|it| follow(inputs, names, it))
+    };
+    let mut found = Vec::new();
+    for (kind, names) in kinds {
+        let names = renames.is_some().then_some(names.as_slice());
+        bulk::each_on_sources(c, kind, names, |id, mut inputs, names| {
+            if follow(&mut inputs, &names) {
+                let kind = kind.clone();
+                found.push(Touched { id, kind, inputs, is_running: false, running_in: None });
+            }
+        })?;
+    }
+    let running = table::running(c)?.into_iter().map(|it| (it, true));
+    for (job, is_running) in running.chain(parked(c)?.into_iter().map(|it| (it, false))) {
+        // Conversations have lanes of their own.
+        let names = kinds.get(&job.kind).filter(|_| job.owner.is_none());
+        let Some(names) = names else { continue };
+        let Job { id, kind, mut inputs, lane, sources, .. } = job;
+        if follow(&mut inputs, &bulk::with_recorded(names, sources)) {
+            let running_in = lane.filter(|_| is_running);
+            found.push(Touched { id, kind, inputs, is_running, running_in });
+        }
+    }
+    Ok(found)
+}
+
+fn parked(c: &Connection) -> Result<Vec<Job>> {
+    let mut statement = c.prepare_cached(PARKED)?;
+    let ids = statement.query_map([], |row| row.get(0))?.collect::<rusqlite::Result<Vec<_>>>()?;
+    ids.iter().map(|id| table::find(c, &Viewer::Program, id)).collect()
+}
+
+/// Gives the queued and parked jobs of a Source its new name in their grants, their lane, and those
+/// inputs that are Sources. The lane of running jobs changes too, so that queued jobs keep waiting
+/// for them. Returns the jobs.
 ///
 /// # Errors
 /// Fails if the database cannot be written.
 pub fn rename_source(
     tx: &Tx<'_>,
     (from, to): (&SourcePath, &SourcePath),
-    names: impl Fn(&str) -> Vec<String>,
+    with: &Follow<'_, impl Fn(&str) -> Vec<String>>,
     capacities: &Capacities,
 ) -> Result<Vec<JobId>> {
     let mut renamed = Vec::new();
-    let mut lanes = BTreeSet::new();
-    for (id, is_running) in of_source(tx.connection(), from)? {
-        let job = table::find(tx.connection(), &Viewer::Program, &id)?;
-        let lane = job.lane.as_deref().map(|it| (it.to_owned(), lane_after(it, from, to)));
+    let (mut moved, mut changed) = (BTreeSet::new(), BTreeSet::new());
+    let mut jobs = of_source(tx.connection(), from)?;
+    let known: BTreeSet<JobId> = jobs.iter().map(|it| it.0.clone()).collect();
+    let more = with.others.iter().filter(|it| !known.contains(*it));
+    jobs.extend(more.map(|it| (it.clone(), false)));
+    for (id, is_running) in jobs {
+        let mut job = table::find(tx.connection(), &Viewer::Program, &id)?;
+        let before = job.lane.take();
+        let by_name = || before.as_deref().map(|it| lane_after(it, from, to));
+        let after = with.lanes.get(&id).cloned().unwrap_or_else(by_name);
         if !is_running {
-            let mut inputs = job.inputs;
-            rename(&mut inputs, &names(&job.kind), from, to);
-            let grants: Vec<Grant> =
-                job.grants.into_iter().map(|it| it.renamed(from, to)).collect();
-            let grants = serde_json::to_string(&grants)
-                .map_err(|cause| Error::internal("grants are not JSON").source(cause))?;
-            let inputs = long_inputs::Text::of(&inputs)?;
-            inputs.replace(tx, &id)?;
-            tx.prepare_cached(RENAME)?.execute(named_params! {
-                ":id": id, ":to": to, ":inputs": inputs.in_row(),
-                ":grants": grants, ":lane": lane.as_ref().map(|it| &it.1),
-            })?;
-            renamed.push(id);
+            rename_one(tx, job, (from, to), &with.names, after.as_deref())?;
+            renamed.push(id.clone());
         }
-        lanes.extend(lane.filter(|(before, after)| before != after));
+        // A lane that a function determines may hold jobs of other Sources: see `move_running`.
+        if before != after && !with.lanes.contains_key(&id) {
+            moved.extend(before.clone().zip(after.clone()));
+        }
+        if before != after {
+            changed.extend([before, after].into_iter().flatten());
+        }
     }
-    for (before, after) in lanes {
+    for (before, after) in moved {
         let params = named_params! {":from": before, ":to": after};
         tx.prepare_cached(MOVE_RUNNING)?.execute(params)?;
-        lane::refresh(tx, &before, capacities)?;
-        lane::refresh(tx, &after, capacities)?;
     }
+    changed.iter().try_for_each(|it| lane::refresh(tx, it, capacities))?;
     if !renamed.is_empty() {
         tx.ring(crate::jobs::BELL);
     }
     Ok(renamed)
+}
+
+fn rename_one(
+    tx: &Tx<'_>,
+    job: Job,
+    (from, to): (&SourcePath, &SourcePath),
+    names: &impl Fn(&str) -> Vec<String>,
+    lane: Option<&str>,
+) -> Result<()> {
+    let mut names = bulk::with_recorded(&names(&job.kind), job.sources);
+    if names.is_empty() {
+        // Nobody knows its Sources: its kind is gone, and it was asked for before they were kept.
+        names.extend(job.inputs.keys().cloned());
+    }
+    let source = job.source_path.map(|it| if it == *from { to.clone() } else { it });
+    let mut inputs = job.inputs;
+    follow(&mut inputs, &names, &BTreeMap::from([(from.clone(), to.clone())]));
+    let grants: Vec<Grant> = job.grants.into_iter().map(|it| it.renamed(from, to)).collect();
+    let grants = serde_json::to_string(&grants)
+        .map_err(|cause| Error::internal("grants are not JSON").source(cause))?;
+    let inputs = long_inputs::Text::of(&inputs)?;
+    inputs.replace(tx, &job.id)?;
+    tx.prepare_cached(RENAME)?.execute(named_params! {
+        ":id": job.id, ":source": source, ":inputs": inputs.in_row(), ":grants": grants,
+    })?;
+    tx.prepare_cached(RELANE)?.execute(named_params! {":id": job.id, ":lane": lane})?;
+    Ok(())
+}
+
+/// Gives queued and parked jobs other lanes.
+///
+/// # Errors
+/// Fails if the database cannot be written.
+pub fn move_waiting(
+    tx: &Tx<'_>,
+    lanes: &BTreeMap<JobId, Option<String>>,
+    capacities: &Capacities,
+) -> Result<()> {
+    let mut changed: BTreeSet<String> = BTreeSet::new();
+    for (id, lane) in lanes {
+        let before = crate::jobs::find_brief(tx.connection(), &Viewer::Program, id)?.lane;
+        let params = named_params! {":id": id, ":lane": lane};
+        if tx.prepare_cached(RELANE)?.execute(params)? == 1 {
+            changed.extend([before, lane.clone()].into_iter().flatten());
+        }
+    }
+    changed.iter().try_for_each(|it| lane::refresh(tx, it, capacities))
+}
+
+/// Moves running jobs, each with its lane, to other lanes, unless others run there: those hold its
+/// slots.
+///
+/// # Errors
+/// Fails if the database cannot be written.
+pub fn move_running(
+    tx: &Tx<'_>,
+    moves: &[(JobId, String, String)],
+    capacities: &Capacities,
+) -> Result<()> {
+    let lanes: BTreeSet<(&String, &String)> = moves.iter().map(|it| (&it.1, &it.2)).collect();
+    for (from, to) in lanes.into_iter().filter(|(from, to)| from != to) {
+        let mut is_occupied = tx.prepare_cached(IS_OCCUPIED)?;
+        if is_occupied.query_row(named_params! {":lane": to}, |row| row.get(0))? {
+            continue;
+        }
+        for (id, ..) in moves.iter().filter(|it| (&it.1, &it.2) == (from, to)) {
+            let params = named_params! {":id": id, ":from": from, ":to": to};
+            tx.prepare_cached(MOVE_ONE)?.execute(params)?;
+        }
+        lane::refresh(tx, from, capacities)?;
+        lane::refresh(tx, to, capacities)?;
+    }
+    Ok(())
 }
 
 fn of_source(connection: &Connection, source: &SourcePath) -> Result<Vec<(JobId, bool)>> {
@@ -85,14 +269,22 @@ fn of_source(connection: &Connection, source: &SourcePath) -> Result<Vec<(JobId,
     Ok(rows.collect::<rusqlite::Result<_>>()?)
 }
 
-fn rename(inputs: &mut Map<String, Value>, names: &[String], from: &SourcePath, to: &SourcePath) {
+/// Gives renamed Sources among inputs their new names; returns whether there were any.
+fn follow(
+    inputs: &mut Map<String, Value>,
+    names: &[String],
+    renames: &BTreeMap<SourcePath, SourcePath>,
+) -> bool {
+    let mut is_any = false;
     for name in names {
-        if let Some(value) = inputs.get_mut(name)
-            && value.as_str() == Some(from.as_str())
-        {
+        let Some(value) = inputs.get_mut(name) else { continue };
+        let path = value.as_str().and_then(|it| it.parse::<SourcePath>().ok());
+        if let Some(to) = path.and_then(|it| renames.get(&it)) {
             *value = Value::String(to.to_string());
+            is_any = true;
         }
     }
+    is_any
 }
 
 fn lane_after(lane: &str, from: &SourcePath, to: &SourcePath) -> String {
@@ -105,11 +297,24 @@ fn lane_after(lane: &str, from: &SourcePath, to: &SourcePath) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::jobs::queue::parking;
     use crate::jobs::tests::model::Bench;
     use crate::jobs::{NewJob, Verb};
 
     fn path(text: &str) -> SourcePath {
         text.parse().unwrap()
+    }
+
+    /// Renames a Source for which nothing but the rows and these names are known.
+    fn renamed(
+        (bench, tx): (&Bench, &Tx<'_>),
+        (from, to): (&str, &str),
+        (names, others): (&[&str], &[JobId]),
+        lanes: &BTreeMap<JobId, Option<String>>,
+    ) -> Vec<JobId> {
+        let names = |_: &str| names.iter().map(|it| (*it).to_owned()).collect();
+        let with = Follow { names, others, lanes };
+        rename_source(tx, (&path(from), &path(to)), &with, &bench.caps.lanes).unwrap()
     }
 
     fn on(bench: &Bench, name: &str, lane: &str) -> NewJob {
@@ -130,12 +335,11 @@ mod tests {
         let second = bench.add(on(&bench, "a.md", "doc=a.md"));
         let free = bench.add(on(&bench, "a.md", "other=x"));
         let elsewhere = bench.add(on(&bench, "c.md", "doc=c.md"));
-        let renamed = bench.tx(|bench, tx| {
-            let names = |_: &str| vec!["doc".to_owned(), "none".to_owned()];
-            let pair = (&path("a.md"), &path("b.md"));
-            rename_source(tx, pair, names, &bench.caps.lanes).unwrap()
+        let gone = bench.tx(|bench, tx| {
+            let names: (&[&str], _) = (&["doc", "none"], &[][..]);
+            renamed((bench, tx), ("a.md", "b.md"), names, &BTreeMap::new())
         });
-        assert_eq!(renamed, [second.clone(), free.clone()]);
+        assert_eq!(gone, [second.clone(), free.clone()]);
         let find = |bench: &Bench, id: &JobId| {
             table::find(&bench.connection, &Viewer::Program, id).unwrap()
         };
@@ -159,5 +363,138 @@ mod tests {
             bench.end(&held_by);
             assert_eq!(bench.take(next.as_str()).unwrap().id, next);
         }
+    }
+
+    #[test]
+    fn the_next_leg_of_a_parked_job_works_on_the_new_name() {
+        let mut bench = Bench::new(8, 8, 1);
+        let mut new = on(&bench, "a.md", "doc=a.md");
+        new.inputs.insert("read".to_owned(), "c.md".into());
+        new.grants.push(Grant::source(&path("c.md"), &[Verb::Read]));
+        new.sources = ["doc", "read"].map(str::to_owned).to_vec();
+        let id = bench.add(new);
+        let job = bench.take("one").unwrap();
+        bench.tx(|bench, tx| {
+            crate::jobs::wait_for(tx, &job, &bench.ids.mint()).unwrap();
+            parking::keep_session(tx, &id, "s1").unwrap();
+        });
+        bench.end(&id);
+        bench.tx(|bench, tx| {
+            let renames = [("a.md", "b.md"), ("c.md", "d.md")].map(|it| (path(it.0), path(it.1)));
+            let kinds = BTreeMap::from([("a".to_owned(), Vec::new())]);
+            let found = touched(tx.connection(), &kinds, Some(&BTreeMap::from(renames))).unwrap();
+            let [it] = &found[..] else { panic!("{found:?}") };
+            assert_eq!((&it.id, it.running_in.as_ref()), (&id, None));
+            let by_source = queued_by_source(tx.connection(), |_| Vec::new()).unwrap();
+            for pair in [("c.md", "d.md"), ("a.md", "b.md")] {
+                let others = by_source[pair.0].as_slice();
+                let moved = renamed((bench, tx), pair, (&[], others), &BTreeMap::new());
+                assert_eq!(moved, std::slice::from_ref(&id));
+            }
+        });
+        let job = table::find(&bench.connection, &Viewer::Program, &id).unwrap();
+        assert_eq!((&job.inputs["doc"], &job.inputs["read"]), (&"b.md".into(), &"d.md".into()));
+        assert_eq!((job.source_path, job.lane.as_deref()), (Some(path("b.md")), Some("doc=b.md")));
+        let reads = [path("b.md"), path("d.md")].map(|it| Grant::source(&it, &[Verb::Read]));
+        assert_eq!(job.grants, reads);
+    }
+
+    #[test]
+    fn a_job_that_only_reads_a_source_keeps_the_one_that_it_works_on() {
+        let mut bench = Bench::new(8, 8, 1);
+        let reader = |bench: &Bench, reads: &str| {
+            let mut new = on(bench, "a.md", "doc=a.md");
+            new.inputs.insert("read".to_owned(), reads.into());
+            new.grants.push(Grant::source(&path(reads), &[Verb::Read]));
+            new
+        };
+        let first = bench.add(reader(&bench, "c.md"));
+        let own = bench.add(reader(&bench, "a.md"));
+        bench.add(reader(&bench, "d.md"));
+        let names = |_: &str| vec!["doc".to_owned(), "read".to_owned()];
+        let gone = bench.tx(|bench, tx| {
+            let by_source = queued_by_source(tx.connection(), names).unwrap();
+            let go = |pair: (&str, &str)| {
+                let others = by_source[pair.0].as_slice();
+                renamed((bench, tx), pair, (&["doc", "read"], others), &BTreeMap::new())
+            };
+            (go(("c.md", "e.md")), go(("a.md", "b.md")).len())
+        });
+        assert_eq!(gone, (vec![first.clone()], 3), "each is renamed once");
+        let find = |id| table::find(&bench.connection, &Viewer::Program, id).unwrap();
+        let job = find(&first);
+        assert_eq!(job.source_path, Some(path("b.md")));
+        assert_eq!((&job.inputs["doc"], &job.inputs["read"]), (&"b.md".into(), &"e.md".into()));
+        let reads = [path("b.md"), path("e.md")].map(|it| Grant::source(&it, &[Verb::Read]));
+        assert_eq!((job.grants, job.lane.as_deref()), (reads.to_vec(), Some("doc=b.md")));
+        let job = find(&own);
+        assert_eq!((&job.inputs["doc"], &job.inputs["read"]), (&"b.md".into(), &"b.md".into()));
+    }
+
+    /// Whatever the script declares by now; what was asked for before that was kept is taken at its
+    /// word.
+    #[test]
+    fn a_job_of_a_kind_that_is_gone_goes_with_what_was_a_source_when_it_was_asked_for() {
+        let mut bench = Bench::new(8, 8, 1);
+        let sources = ["doc", "read"].map(str::to_owned).to_vec();
+        let mut new = NewJob { sources, ..on(&bench, "a.md", "doc=a.md") };
+        new.inputs.insert("read".to_owned(), "c.md".into());
+        let recorded = bench.add(new);
+        let earlier = bench.add(on(&bench, "a.md", "doc=a.md"));
+        bench.tx(|bench, tx| {
+            let by_source = queued_by_source(tx.connection(), |_| Vec::new()).unwrap();
+            assert_eq!(by_source.keys().collect::<Vec<_>>(), ["a.md", "c.md"]);
+            for pair in [("a.md", "b.md"), ("c.md", "d.md")] {
+                let others = by_source[pair.0].as_slice();
+                renamed((bench, tx), pair, (&[], others), &BTreeMap::new());
+            }
+        });
+        let find = |id| table::find(&bench.connection, &Viewer::Program, id).unwrap();
+        let (job, before) = (find(&recorded), find(&earlier));
+        assert_eq!((&job.inputs["doc"], &job.inputs["read"]), (&"b.md".into(), &"d.md".into()));
+        assert_eq!(job.inputs["note"], "a.md", "that was no Source");
+        assert_eq!((job.source_path, job.lane.as_deref()), (Some(path("b.md")), Some("doc=b.md")));
+        assert_eq!(before.inputs["doc"], "b.md");
+    }
+
+    #[test]
+    fn a_lane_of_a_function_moves_with_the_jobs_of_the_source_only() {
+        let mut bench = Bench::new(8, 8, 1);
+        let sourced = |bench: &Bench, name: &str, lane: &str| NewJob {
+            sources: vec!["doc".to_owned()],
+            ..on(bench, name, lane)
+        };
+        let runs = bench.add(sourced(&bench, "a.md", "page=a.md/de"));
+        assert_eq!(bench.take("one").unwrap().id, runs);
+        let waits = bench.add(sourced(&bench, "a.md", "page=a.md/de"));
+        let freed = bench.add(sourced(&bench, "a.md", "page=a.md/de"));
+        bench.tx(|bench, tx| {
+            let kinds = BTreeMap::from([("a".to_owned(), Vec::new())]);
+            let renames = BTreeMap::from([(path("a.md"), path("b.md"))]);
+            let found = touched(tx.connection(), &kinds, Some(&renames)).unwrap();
+            assert!(found.iter().all(|it| it.inputs["doc"] == "b.md"));
+            let lanes = found.iter().map(|it| (it.id.clone(), it.running_in.as_deref()));
+            let expected = [
+                (waits.clone(), None),
+                (freed.clone(), None),
+                (runs.clone(), Some("page=a.md/de")),
+            ];
+            assert_eq!(lanes.collect::<Vec<_>>(), expected);
+            let lanes = [(waits.clone(), Some("page=b.md/de".to_owned())), (freed.clone(), None)];
+            let lanes = BTreeMap::from(lanes);
+            renamed((bench, tx), ("a.md", "b.md"), (&[], &[]), &lanes);
+            let moves = [(runs.clone(), "page=a.md/de".to_owned(), "page=b.md/de".to_owned())];
+            move_running(tx, &moves, &bench.caps.lanes).unwrap();
+        });
+        let lane =
+            |bench: &Bench, id| table::find(&bench.connection, &Viewer::Program, id).unwrap().lane;
+        for id in [&runs, &waits] {
+            assert_eq!(lane(&bench, id).as_deref(), Some("page=b.md/de"));
+        }
+        assert_eq!(lane(&bench, &freed), None);
+        assert_eq!(bench.take("two").unwrap().id, freed, "it waits for no lane any more");
+        assert!(bench.take("three").is_none(), "who runs holds the new lane");
+        bench.end(&runs);
+        assert_eq!(bench.take("four").unwrap().id, waits);
     }
 }

@@ -42,6 +42,11 @@ pub fn sentence(
         (_, Reason::WallTimeout) => format!("Agent timed out{}.", within(timeout)),
         (_, Reason::IdleTimeout) => "Agent timed out: no more output.".to_owned(),
         (_, Reason::StartTimeout) => "Agent timed out: no output.".to_owned(),
+        (_, Reason::ServerRestarted) if job.resumes.is_some() => {
+            "Agent failed: server restarted while it went on with a decision. The decision is used \
+             up: see what the agent has done, then run it again from the start."
+                .to_owned()
+        }
         (_, Reason::ServerRestarted) => "Agent failed: server restarted.".to_owned(),
         (_, Reason::NoResult) if job.message_id.is_some() => {
             "Agent ended without a verdict (wb-agent complete or fail).".to_owned()

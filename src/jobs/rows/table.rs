@@ -21,7 +21,7 @@ macro_rules! slim {
                 warnings_json, cancelled_by, session_ref, usage_json, cost_usd, config_digest,
                 retry_of, guard_pid, guard_start, boot_id, engine, retry_at_ms, root_id, resumes,
                 owner, pool, phase, message_id, agent, monitor_of, waits_for, verdict, run_ms,
-                unanswered_ms, killed_ms
+                unanswered_ms, killed_ms, engine_mark, sources_json
              FROM agent_jobs ",
             $($rest)*
         )
@@ -133,6 +133,9 @@ const HOLDING: &str = concat!(
     WHERE source_path = :source AND status IN ('queued', 'running') AND lane_key IS NOT NULL AND ",
     seen!()
 );
+const IS_NAMED: &str = "
+    SELECT EXISTS (SELECT 1 FROM agent_jobs INDEXED BY jobs_by_source_status
+                   WHERE source_path = :source)";
 const LIST_BY_KIND: &str =
     slim!("WHERE kind = :kind AND seq < :before AND ", seen!(), " ORDER BY seq DESC LIMIT :limit");
 
@@ -151,6 +154,7 @@ pub(in crate::jobs) const STATEMENTS: &[(&str, &str)] = &[
     ("jobs::active_of_persona", ACTIVE_OF_PERSONA),
     ("jobs::holder", HOLDER),
     ("jobs::holding", HOLDING),
+    ("jobs::is_named", IS_NAMED),
     ("jobs::list_by_kind", LIST_BY_KIND),
     ("jobs::list_by_kind_status", LIST_BY_KIND_STATUS),
     ("jobs::list_scheduled", LIST_SCHEDULED),
@@ -356,6 +360,15 @@ pub fn holder(
         }
     }
     Ok(None)
+}
+
+/// Returns whether a job works or worked on a Source: it may be repeated.
+///
+/// # Errors
+/// Fails if the database cannot be read.
+pub fn is_named(connection: &Connection, source: &SourcePath) -> Result<bool> {
+    let mut statement = connection.prepare_cached(IS_NAMED)?;
+    Ok(statement.query_row(named_params! {":source": source}, |row| row.get(0))?)
 }
 
 /// Returns the pids of the guards of running jobs, as recorded.

@@ -51,13 +51,16 @@ const NOTE_TURN: &str = "
             'input_tokens', COALESCE(json_extract(usage_json, '$.input_tokens'), 0) + :input,
             'cache_read_input_tokens',
             COALESCE(json_extract(usage_json, '$.cache_read_input_tokens'), 0) + :cached,
+            'cache_creation_input_tokens',
+            COALESCE(json_extract(usage_json, '$.cache_creation_input_tokens'), 0) + :stored,
             'output_tokens', COALESCE(json_extract(usage_json, '$.output_tokens'), 0) + :output)
     WHERE id = :id AND status = 'running'";
 const HAS_TURNS: &str = "SELECT counted_json IS NOT NULL FROM agent_jobs WHERE id = :id";
 const OF_DAY: &str = "
-    SELECT kind, person, SUM(cost_micros),
+    SELECT COALESCE(kind_names.name, kind), person, SUM(cost_micros),
         SUM(input_tokens) + SUM(cached_tokens) + SUM(output_tokens), SUM(agent_ms), is_private
-    FROM usage_days WHERE day = :day GROUP BY kind, person, is_private";
+    FROM usage_days LEFT JOIN kind_names ON kind_names.was = kind
+    WHERE day = :day GROUP BY 1, person, is_private";
 
 macro_rules! sums {
     ($name:literal, $rest:literal) => {
@@ -135,7 +138,7 @@ impl UsageBy {
     }
 }
 
-/// A day's usage of the jobs of one kind and person.
+/// A day's usage of the jobs of one kind, also under its earlier names, and person.
 #[derive(Clone, Debug)]
 pub(in crate::jobs) struct SpentOfDay {
     pub(in crate::jobs) kind: String,
@@ -216,12 +219,12 @@ pub struct TurnSpent {
 /// Fails if the database cannot be written.
 pub fn add_turn(tx: &Tx<'_>, job: &Job, turn: TurnSpent) -> Result<()> {
     let count = |told: u64| i64::try_from(told.min(TOKENS_MAX)).unwrap_or(0);
-    let Tokens { read, cached, written } = turn.tokens;
-    let (read, cached, written) = (count(read), count(cached), count(written));
+    let Tokens { read, cached, stored, written } = turn.tokens;
+    let [read, cached, stored, written] = [read, cached, stored, written].map(count);
     tx.prepare_cached(ADD_TURN)?.execute(named_params! {
         ":day": day_of(tx.now()), ":kind": job.kind, ":person": job.requested_by,
         ":engine": job.engine.as_deref().unwrap_or_default(), ":private": job.owner.is_some(),
-        ":input": read, ":cached": cached, ":output": written,
+        ":input": read + stored, ":cached": cached, ":output": written,
         ":cost": cost_micros(turn.cost_usd), ":time": turn.ms.max(0),
     })?;
     if turn.cost_usd.is_none() && turn.tokens.sum() == 0 {
@@ -229,7 +232,8 @@ pub fn add_turn(tx: &Tx<'_>, job: &Job, turn: TurnSpent) -> Result<()> {
     }
     let cost = turn.cost_usd.map(|it| cost_micros(Some(it)) as f64 / 1e6);
     tx.prepare_cached(NOTE_TURN)?.execute(named_params! {
-        ":id": job.id, ":cost": cost, ":input": read, ":cached": cached, ":output": written,
+        ":id": job.id, ":cost": cost, ":input": read, ":cached": cached, ":stored": stored,
+        ":output": written,
     })?;
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! The queue's main loop: claims what may run, runs it, and sleeps until a bell rings.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -35,7 +35,7 @@ use crate::jobs::{
     Pool, Reason, Viewer,
 };
 use crate::process::{Adopted, Cgroups, Children, Terminals};
-use crate::script::{Produces, Speaks};
+use crate::script::Produces;
 use crate::store::{Store, Trouble, Tx};
 
 /// Longest sleep while something opens by itself: clocks are set, and machines sleep.
@@ -138,6 +138,8 @@ pub(in crate::jobs) struct Inner {
     pub(in crate::jobs) setup: Setup,
     pub(in crate::jobs) ground: Ground,
     pub(in crate::jobs) running: Mutex<HashMap<JobId, Running>>,
+    /// All values of secrets that this server has read for what jobs show.
+    pub(in crate::jobs) secrets_seen: Mutex<BTreeSet<String>>,
     /// Serializes cleanups of finished jobs.
     cleaning: tokio::sync::Mutex<()>,
     room: Room,
@@ -200,6 +202,7 @@ impl Queue {
                 setup,
                 ground,
                 running: Mutex::default(),
+                secrets_seen: Mutex::default(),
                 cleaning: Default::default(),
                 room: Room::default(),
                 rested: Notify::new(),
@@ -404,19 +407,12 @@ impl Queue {
 
     /// Opens the channel to the agent of a guard that was taken over.
     pub(super) fn open_voice(&self, job: &Job, adopted: &Adopted, outside: &Running) {
-        let Some(speaks) = self.speaks(job) else { return };
+        let engine = self.inner.setup.generations.engine_of(job);
+        let Some(speaks) = engine.and_then(|it| it.speech).map(|it| it.speaks) else { return };
         let last = adopted.last_input.clone();
         let greeting = speech::greeting_of(&self.inner, job, job.session_ref.clone());
         let about = (speaks, greeting, speech::folder_of(&self.inner, job));
         outside.voice.open(adopted.guard.stopper(), about, last);
-    }
-
-    /// Returns how to talk to the agent of a job that an earlier server left running.
-    fn speaks(&self, job: &Job) -> Option<Speaks> {
-        let generation = self.inner.setup.generations.of_left(&job.id);
-        let kind = generation.config.kind(&job.kind)?;
-        let engine = generation.engines.find(&kind.engine).ok()?;
-        engine.speech.as_ref().map(|it| it.speaks)
     }
 
     /// Returns the channel to a job's agent, if it is running.

@@ -45,7 +45,7 @@ impl ResolvedEngine {
     /// Returns whether it is Claude Code, by its name or by how it talks; a hook may start it.
     pub fn is_claude(&self) -> bool {
         let talks = |it: &Speech| matches!(it.speaks, Speaks::ClaudeStreamJson | Speaks::Hooks);
-        self.argv.first().is_some_and(|it| Agent::of(it) == Some(Agent::Claude))
+        Agent::of_command(&self.argv) == Some(Agent::Claude)
             || self.reads == Some(Reads::ClaudeStreamJson)
             || self.speech.as_ref().is_some_and(talks)
     }

@@ -9,10 +9,10 @@ use std::ops::Deref;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 
 use crate::base::JobId;
-use crate::jobs::Engines;
 use crate::jobs::queue::claim::Caps;
 use crate::jobs::queue::lane::Capacities;
 use crate::jobs::queue::script_jobs::Shares;
+use crate::jobs::{Engines, Job, Pool, ResolvedEngine};
 use crate::script::{Config, Vm};
 
 /// A loaded script, ready to run jobs.
@@ -54,13 +54,16 @@ struct Shared {
     pins: Mutex<HashMap<JobId, Weak<Generation>>>,
     /// Those of jobs that an earlier server left running, until they are settled.
     left: Mutex<HashMap<JobId, Arc<Generation>>>,
+    /// The engines of long-running agents that an earlier server left running, until they end.
+    engines: Mutex<HashMap<JobId, ResolvedEngine>>,
 }
 
 impl Generations {
     /// Returns a handle to a first generation.
     pub fn new(first: Generation) -> Generations {
         let (current, pins) = (RwLock::new(Arc::new(first)), Mutex::default());
-        Generations(Arc::new(Shared { current, pins, left: Mutex::default() }))
+        let (left, engines) = (Mutex::default(), Mutex::default());
+        Generations(Arc::new(Shared { current, pins, left, engines }))
     }
 
     /// Returns the current generation. Holding it keeps its functions alive.
@@ -84,6 +87,26 @@ impl Generations {
         self.left().insert(job.clone(), generation);
     }
 
+    /// Holds the engine with which a long-running agent began that an earlier server left running.
+    pub fn hold_engine(&self, job: &JobId, engine: ResolvedEngine) {
+        self.engines().insert(job.clone(), engine);
+    }
+
+    /// Returns the engine with which a running job began, as its script declared it then. `None`
+    /// if nobody knows that: its script is lost, and the agent has another engine now.
+    pub fn engine_of(&self, job: &Job) -> Option<ResolvedEngine> {
+        let held = self.engines().get(&job.id).cloned();
+        held.or_else(|| {
+            let generation = self.of_left(&job.id);
+            let name = &generation.config.kind_of_job(&job.kind)?.engine;
+            let is_other = job.engine.as_ref().is_some_and(|it| it != name);
+            match job.pool == Pool::Live && is_other {
+                true => None,
+                false => generation.engines.find(name).ok().cloned(),
+            }
+        })
+    }
+
     /// Returns the generation for a job that an earlier server left running: the one it began with,
     /// or the current one if that is not held.
     pub(in crate::jobs) fn of_left(&self, job: &JobId) -> Arc<Generation> {
@@ -93,6 +116,11 @@ impl Generations {
     /// Drops what is held for a job that is settled.
     pub(in crate::jobs) fn release(&self, job: &JobId) {
         self.left().remove(job);
+        self.engines().remove(job);
+    }
+
+    fn engines(&self) -> MutexGuard<'_, HashMap<JobId, ResolvedEngine>> {
+        self.0.engines.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn left(&self) -> MutexGuard<'_, HashMap<JobId, Arc<Generation>>> {

@@ -11,7 +11,7 @@ use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
-use crate::base::{Error, ErrorKind, JobId, Result, fault, tail_of};
+use crate::base::{Error, ErrorKind, JobId, Result, fault, has_zero, tail_of};
 use crate::jobs::fence::JOB_ENDED;
 use crate::jobs::rows::table;
 use crate::jobs::run::dispatch::Inner;
@@ -69,11 +69,15 @@ pub struct Given {
     pub result: Value,
 }
 
-/// Refuses a reply that does not match the inbox's schema.
+/// Refuses a reply that does not match the inbox's schema, or that nobody could be sent.
 ///
 /// # Errors
 /// `invalid` with code `bad_reply`, naming the place.
 pub fn check_reply(kind: &Kind, reply: &Value) -> Result<()> {
+    if has_zero(reply) {
+        let message = "the reply holds a zero byte, which no prompt and no variable takes";
+        return Err(Error::invalid(message).code("bad_reply").hint("leave \\u0000 out"));
+    }
     match kind.inbox.as_ref().and_then(|it| it.reply_schema.as_ref()) {
         Some(schema) => schema.require(reply, "reply", "bad_reply"),
         None => Ok(()),

@@ -11,8 +11,9 @@ use serde_json::json;
 use crate::base::limit::{OUTPUT_HEAD_BYTES_MAX, OUTPUT_TAIL_BYTES_MAX};
 use crate::base::{Error, JobId, Result, fault};
 use crate::jobs::run::takeover;
+use crate::jobs::speak::curb::CURBS;
 use crate::jobs::speak::hook_settings;
-use crate::jobs::speak::mention::{NO_MENTIONS, disarmed};
+use crate::jobs::speak::mention::disarmed;
 use crate::jobs::speak::typist::session_of;
 use crate::jobs::{HookRun, ResolvedEngine, job_dir};
 use crate::process::{
@@ -78,8 +79,11 @@ const INSTANCE: [&str; 15] = [
 
 /// Variables with harmless values: they are stored with the job for troubleshooting. All others
 /// only pass over the guard's lifeline.
-const PLAIN: [&str; 14] = [
-    NO_MENTIONS,
+const PLAIN: [&str; 17] = [
+    CURBS[0].name,
+    CURBS[1].name,
+    CURBS[2].name,
+    CURBS[3].name,
     "GIT_CONFIG_COUNT",
     "GIT_CONFIG_KEY_0",
     "GIT_CONFIG_VALUE_0",
@@ -96,7 +100,7 @@ const PLAIN: [&str; 14] = [
 ];
 
 /// The file in a job's folder with our hooks.
-const HOOKS_FILE_NAME: &str = "hooks.json";
+pub(super) const HOOKS_FILE_NAME: &str = "hooks.json";
 /// The variable with the pipe to which a hook writes.
 pub const HOOKS_WAY: &str = "WB_HOOKS";
 /// The `TERM` of our terminals.
@@ -294,6 +298,14 @@ pub(in crate::jobs) fn system_arguments(
     speech.system.iter().map(|word| word.replace(SYSTEM_FILE, file.as_str())).collect()
 }
 
+/// Fills in where `wb-agent` lies, so that an engine may be told to allow its calls: prompts and
+/// messages name it by its path.
+pub(super) fn fill_own_path(ground: &Ground, argv: &mut [String]) {
+    for word in argv.iter_mut().filter(|it| it.contains(WB_AGENT)) {
+        *word = word.replace(WB_AGENT, ground.wb_agent.as_str());
+    }
+}
+
 /// Returns the arguments that make an engine request permission before using a tool.
 pub(super) fn asking_arguments(ground: &Ground, kind: &Kind, asks: &[String]) -> Vec<String> {
     if !kind.may_ask() {
@@ -359,7 +371,9 @@ fn environment(
     set("GIT_CONFIG_KEY_0", "gc.auto");
     set("GIT_CONFIG_VALUE_0", "0");
     if engine.is_claude() {
-        set(NO_MENTIONS, "1");
+        for curb in &CURBS {
+            set(curb.name, curb.value);
+        }
     }
     for (name, value) in &engine.env {
         match value {

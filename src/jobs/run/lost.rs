@@ -2,6 +2,7 @@
 //!
 //! **Invariant:** a retry is written in the transaction that settles the lost job, and therefore at
 //! most once.
+//! **Invariant:** a later leg is no sign that nothing was done: the first one has run.
 
 use crate::base::{ErrorKind, Ids, Result};
 use crate::jobs::queue::lane::Capacities;
@@ -31,7 +32,7 @@ pub(in crate::jobs) fn repeat(
     let is_lost = matches!(job.reason, Some(Reason::ServerRestarted | Reason::GuardLost));
     let is_wanted = match how.on_lost {
         OnLost::Fail => false,
-        OnLost::Requeue => is_lost && job.run_at.is_none(),
+        OnLost::Requeue => is_lost && job.run_at.is_none() && job.resumes.is_none(),
         OnLost::RequeueAlways => is_lost || job.status == Status::TimedOut,
     };
     if !is_wanted || retry::attempt_of(tx.connection(), &job.id, ATTEMPTS_MAX)? >= ATTEMPTS_MAX {
@@ -46,6 +47,7 @@ pub(in crate::jobs) fn repeat(
         topic_id: job.topic_id,
         persona_name: job.persona_name,
         inputs: job.inputs,
+        sources: job.sources,
         grants: job.grants,
         requested_by: job.requested_by,
         priority: job.priority,
@@ -126,6 +128,23 @@ mod tests {
                 assert_eq!(next.message_id, new.message_id);
                 assert_eq!(next.root(), &next.id);
             }
+        }
+    }
+
+    #[test]
+    fn a_later_leg_is_not_begun_from_the_start_unless_its_inbox_always_repeats() {
+        let lost = Ended::Not(Status::Failed, Reason::ServerRestarted);
+        for (on_lost, is_repeated) in
+            [(OnLost::Fail, false), (OnLost::Requeue, false), (OnLost::RequeueAlways, true)]
+        {
+            let mut bench = Bench::new(4, 4, 4);
+            let (first, _) = bench.parked(None);
+            let leg = bench.tx(|bench, tx| {
+                let by = (&crate::base::Actor::System, &bench.caps.lanes);
+                crate::jobs::resume(tx, &bench.ids, &first, by).unwrap()
+            });
+            assert_eq!(lose(&mut bench, on_lost, false, lost), leg);
+            assert_eq!(waiting(&bench).len(), usize::from(is_repeated), "{on_lost:?}");
         }
     }
 

@@ -104,9 +104,8 @@ pub(in crate::jobs) fn outcome_of(
         outcome.error_tail.clone_from(why);
     }
     let denials = report.usage.as_ref().and_then(|it| it["permission_denials"].as_u64());
-    if let Some(count) = denials.filter(|it| *it > 0) {
-        outcome.warnings.push(format!("permission_denials: {count}"));
-    }
+    let denials = denials.filter(|it| *it > 0).map(|it| format!("permission_denials: {it}"));
+    outcome.warnings.extend(report.warnings.iter().cloned().chain(denials));
     let is_silent = outcome.error_tail.trim().is_empty();
     if is_silent && matches!(outcome.ended, Ended::Not(_, Reason::ExitStatus)) {
         // Claude Code reports on standard output why it could not work ("Not logged in").

@@ -20,7 +20,7 @@ use crate::jobs::run::dispatch::Inner;
 use crate::jobs::run::execution::around::{self, Cleaned};
 use crate::jobs::run::instance_reply;
 use crate::jobs::run::settle::{Ended, Outcome};
-use crate::jobs::run::{execution, outcome, silent, speech, takeover};
+use crate::jobs::run::{execution, outcome, silent_guard, speech, takeover};
 use crate::jobs::telemetry::Telemetry;
 use crate::jobs::{Generation, Job, Pool, Reason, Status, job_dir};
 use crate::process::{
@@ -104,13 +104,13 @@ pub(in crate::jobs) async fn recover(inner: &Arc<Inner>) -> Result<Left> {
         match adopted {
             Taken::Over(adopted) => {
                 if job.unanswered_at.is_some() {
-                    silent::note(inner, &job, false).await;
+                    silent_guard::note(inner, &job, false).await;
                 }
                 left.adopted.push((job, *adopted));
             }
             Taken::Silent => {
                 warn!(job_id = %job.id, "the guard of job {} does not answer", job.id);
-                silent::note(inner, &job, true).await;
+                silent_guard::note(inner, &job, true).await;
                 left.silent.push(job);
             }
             Taken::Gone => {
@@ -166,11 +166,11 @@ async fn end_one_unknown(inner: &Inner, id: &JobId) -> Result<bool> {
 /// Takes over the guard of an agent that goes on without a server, which has this long to answer.
 pub(super) async fn take_over(inner: &Inner, job: &Job, wait: Duration) -> Taken {
     let Some(guard) = job.guard.as_ref() else { return Taken::Gone };
-    let generation = inner.setup.generations.of_left(&job.id);
-    let kind = generation.config.kind(&job.kind);
-    let engine = kind.and_then(|it| generation.engines.find(&it.engine).ok());
-    // Without a declaration what an agent that lives on says could not be interpreted.
-    if job.pool == Pool::Live && engine.and_then(|it| it.speech.as_ref()).is_none() {
+    let generations = &inner.setup.generations;
+    let is_declared = generations.of_left(&job.id).config.kind(&job.kind).is_some();
+    let engine = generations.engine_of(job).filter(|_| is_declared);
+    // What an agent that lives on says could not be interpreted.
+    if job.pool == Pool::Live && engine.and_then(|it| it.speech).is_none() {
         return Taken::Gone;
     }
     // Somebody may have stopped it.
@@ -293,7 +293,7 @@ async fn try_to_settle(inner: &Arc<Inner>, job: &Job, stop: &CancellationToken) 
 }
 
 /// Takes the locks of a job and its phases; `None` if a guard holds one.
-fn try_locks(inner: &Inner, job: &Job) -> Result<Option<Vec<FileLock>>> {
+pub(super) fn try_locks(inner: &Inner, job: &Job) -> Result<Option<Vec<FileLock>>> {
     let Some(own) = try_lock(inner, job)? else { return Ok(None) };
     if fault::is_off("end_first") {
         return Ok(Some(vec![own]));
@@ -423,7 +423,7 @@ async fn outcome_left(inner: &Arc<Inner>, generation: &Arc<Generation>, job: &Jo
 }
 
 /// Ends everything with the mark, after its grace period, and everything in the job's cgroup.
-async fn end_left_behind(inner: &Inner, job: &Job) -> Result<()> {
+pub(super) async fn end_left_behind(inner: &Inner, job: &Job) -> Result<()> {
     let (id, ground) = (job.id.as_str(), &inner.ground);
     let by_mark = process::end_marked(MARK, id, ground.grace).await;
     // Regardless of the mark: a cgroup ends processes that fork faster than they can be found.
@@ -480,11 +480,10 @@ pub(in crate::jobs) async fn telemetry_again(
     ended: Option<Millis>,
 ) -> Result<Telemetry> {
     let (dir, veil) = (job_dir(&inner.ground.data, &job.id), speech::veil_of(inner, &job.id));
-    let kind = generation.config.kind_of_job(&job.kind);
-    let engine = kind.and_then(|it| generation.engines.find(&it.engine).ok());
-    let reads = engine.and_then(|it| it.reads);
+    let engine = inner.setup.generations.engine_of(job);
+    let reads = engine.as_ref().and_then(|it| it.reads);
     let clock = ended.map_or_else(|| inner.setup.store.clock().clone(), Clock::fixed);
-    let speaks = engine.and_then(|it| it.speech.as_ref()).map(|it| it.speaks);
+    let speaks = engine.and_then(|it| it.speech).map(|it| it.speaks);
     let id = job.id.clone();
     let heard = match fault::is_off("spool_first") {
         // Whatever came while no server was there is lost.

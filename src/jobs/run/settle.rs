@@ -18,7 +18,7 @@ use crate::jobs::run::monitor;
 use crate::jobs::telemetry::limit::Limit;
 use crate::jobs::telemetry::remark::Refusal;
 use crate::jobs::{BELL, Grant, Hooks, Job, Phase, Reason, Status, Verb, Viewer};
-use crate::process::ProcessIdentity;
+use crate::process::{self, ProcessIdentity};
 use crate::script::Produces;
 use crate::store::Tx;
 
@@ -56,9 +56,10 @@ const KEEP_INPUTS: &str = "
     UPDATE agent_jobs SET inputs_json = :inputs, grants_json = :grants
     WHERE id = :id AND status = 'running'";
 // A phase begins without a guard: the previous one's pid is meaningless. No agent is started for a
-// job that is ending, and during a cleanup its token is refused.
+// job that is ending, and during a cleanup its token is refused. A run names its boot at once: of a
+// later one, its files do not prove that nothing was started.
 const BEGIN_PHASE: &str = "
-    UPDATE agent_jobs SET phase = :phase, guard_pid = NULL, guard_start = NULL, boot_id = NULL,
+    UPDATE agent_jobs SET phase = :phase, guard_pid = NULL, guard_start = NULL, boot_id = :boot,
         run_ms = IIF(:phase = 'run', MAX(:now, started_ms), run_ms),
         ending_ms = IIF(:phase = 'cleanup', COALESCE(ending_ms, MAX(:now, started_ms)), ending_ms)
     WHERE id = :id AND status = 'running' AND (:phase <> 'run' OR ending_ms IS NULL)";
@@ -165,9 +166,9 @@ pub fn request_cancel(tx: &Tx<'_>, id: &JobId, by: &Actor) -> Result<()> {
                 return Err(Error::conflict(ALREADY_COMPLETED, message)
                     .hint("its agent is being stopped; its result is final"));
             }
-            let state = if job.status.is_final() { "has ended" } else { "is ending" };
-            Err(Error::conflict(JOB_ENDED, format!("job {id} already {state}"))
-                .hint("see the outcome: wiki-browser job show"))
+            let state = if job.status.is_final() { "has already ended" } else { "is ending" };
+            Err(Error::conflict(JOB_ENDED, format!("job {id} {state}"))
+                .hint(format!("see the outcome: wiki-browser job show {id}")))
         }
     }
 }
@@ -219,7 +220,9 @@ pub(in crate::jobs) fn keep_start(
 /// # Errors
 /// `conflict` with code `job_ended` if the job is not running, or should run but is ending.
 pub(in crate::jobs) fn begin_phase(tx: &Tx<'_>, id: &JobId, phase: Phase) -> Result<()> {
-    let params = named_params! {":id": id, ":now": tx.now(), ":phase": phase.as_str()};
+    let boot = (phase == Phase::Run).then(process::boot_id).transpose()?;
+    let params =
+        named_params! {":id": id, ":now": tx.now(), ":phase": phase.as_str(), ":boot": boot};
     one(tx.prepare_cached(BEGIN_PHASE)?.execute(params)?, id)
 }
 

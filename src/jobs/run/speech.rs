@@ -1,6 +1,7 @@
 //! Talks to agents that are spoken to, and shows their terminals.
 
-use std::sync::PoisonError;
+use std::collections::BTreeSet;
+use std::sync::{Arc, PoisonError};
 
 use camino::Utf8PathBuf;
 use tracing::warn;
@@ -17,11 +18,25 @@ use crate::process::{PROMPT_FILE, launched, read_small};
 /// Longest text about what an agent is.
 const ABOUT_BYTES_MAX: u64 = 256 * 1024;
 
-/// Returns the secrets to hide on a job's screen.
+/// Most values of secrets that are remembered: an agent may write into such a file as often as it
+/// likes.
+const SECRETS_MAX: usize = 1_000;
+
+/// Returns the secrets to hide in what a job shows: those of its script and of the current one, and
+/// what their files held before they were replaced, as far as this server has seen it.
 pub(in crate::jobs) fn secrets_of(inner: &Inner, job: &JobId) -> Vec<String> {
     let generations = &inner.setup.generations;
-    let generation = generations.of(job).unwrap_or_else(|| generations.current());
-    secrets(&generation.config, (&inner.ground.folder, &inner.ground.env))
+    let current = generations.current();
+    let of_job = generations.of(job).filter(|it| !Arc::ptr_eq(it, &current));
+    let place = (inner.ground.folder.as_path(), inner.ground.env.as_slice());
+    let read = [Some(current), of_job].into_iter().flatten();
+    let now: BTreeSet<String> = read.flat_map(|it| secrets(&it.config, place)).collect();
+    let mut seen = inner.secrets_seen.lock().unwrap_or_else(PoisonError::into_inner);
+    let room = SECRETS_MAX.saturating_sub(seen.len());
+    let new: Vec<String> = now.difference(&seen).take(room).cloned().collect();
+    seen.extend(new);
+    // Whatever was remembered, what is secret now is hidden.
+    seen.union(&now).cloned().collect()
 }
 
 /// Returns what covers the secrets in what the agent of a job said.

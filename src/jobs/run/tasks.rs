@@ -11,7 +11,7 @@ use tracing::error;
 
 use crate::base::JobId;
 use crate::jobs::run::dispatch::{Inner, Queue, Running};
-use crate::jobs::run::silent::{self, Waited};
+use crate::jobs::run::silent_guard::{self, Waited};
 use crate::jobs::run::task::RunTask;
 use crate::jobs::run::{execution, recovery};
 use crate::jobs::{Generation, Job, Pool};
@@ -87,7 +87,7 @@ pub(super) async fn wait_to_end(
     outside: Running,
     stop: CancellationToken,
 ) -> JobId {
-    match silent::wait(&inner, &job, &outside, &stop).await {
+    match silent_guard::wait(&inner, &job, &outside, &stop).await {
         Waited::Answered(adopted) => {
             Queue { inner: Arc::clone(&inner) }.open_voice(&job, &adopted, &outside);
             go_on_to_end(inner, (job, *adopted), outside, stop).await

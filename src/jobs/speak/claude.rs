@@ -34,6 +34,9 @@ pub(super) fn interrupt(number: u64) -> Value {
 
 /// Reads one line.
 pub(super) fn read(hearing: &mut Hearing, line: &Value) -> Vec<Fact> {
+    if line["parent_tool_use_id"].is_null() {
+        hearing.parts.hear(line);
+    }
     match line["type"].as_str().unwrap_or_default() {
         "system" if line["subtype"] == "init" => hearing.work(),
         "system" if line["subtype"] == "compact_boundary" => vec![Fact::Compacted],
@@ -63,41 +66,41 @@ fn result(hearing: &mut Hearing, line: &Value) -> Vec<Fact> {
         _ if line["is_error"] == true => Ending::Failed(why(line)),
         _ => Ending::Answered,
     };
-    let text = line["result"].as_str().unwrap_or_default();
+    let text = hearing.parts.end(line["result"].as_str().unwrap_or_default());
     let tokens = tokens(hearing, line);
     let total = line["total_cost_usd"].as_f64().filter(|it| it.is_finite() && *it >= 0.0);
     let cost = total.map(|it| (it - hearing.cost_usd).max(0.0));
     hearing.cost_usd = total.unwrap_or(hearing.cost_usd);
     // The replay that begins a turn comes late: after the first whole message of the model.
     hearing.took_ms = line["duration_ms"].as_u64();
-    hearing.end(if how == Ending::Answered { text } else { "" }, how, tokens, cost)
+    hearing.end(if how == Ending::Answered { &text } else { "" }, how, tokens, cost)
 }
 
 /// Returns the tokens of the turn: what those of all models add to those of earlier turns.
 fn tokens(hearing: &mut Hearing, line: &Value) -> Tokens {
     let models = line["modelUsage"].as_object().filter(|it| !it.is_empty());
-    let names = ["input_tokens", "cache_creation_input_tokens"];
     let now = match models {
         Some(models) => models.values().fold(Tokens::default(), |sum, it| {
-            let read = ["inputTokens", "cacheCreationInputTokens"];
-            sum.plus(counted(it, read, "cacheReadInputTokens", "outputTokens"))
+            let count = |name: &str| it[name].as_u64().unwrap_or(0);
+            sum.plus(Tokens {
+                read: count("inputTokens"),
+                cached: count("cacheReadInputTokens"),
+                stored: count("cacheCreationInputTokens"),
+                written: count("outputTokens"),
+            })
         }),
         None => {
-            let own = counted(&line["usage"], names, "cache_read_input_tokens", "output_tokens");
-            hearing.tokens.plus(own)
+            let count = |name: &str| line["usage"][name].as_u64().unwrap_or(0);
+            hearing.tokens.plus(Tokens {
+                read: count("input_tokens"),
+                cached: count("cache_read_input_tokens"),
+                stored: count("cache_creation_input_tokens"),
+                written: count("output_tokens"),
+            })
         }
     };
     let before = std::mem::replace(&mut hearing.tokens, now);
     now.beyond(before)
-}
-
-fn counted(told: &Value, read: [&str; 2], cached: &str, written: &str) -> Tokens {
-    let count = |name: &str| told[name].as_u64().unwrap_or(0);
-    Tokens {
-        read: count(read[0]).saturating_add(count(read[1])),
-        cached: count(cached),
-        written: count(written),
-    }
 }
 
 fn why(line: &Value) -> String {
@@ -139,10 +142,11 @@ mod tests {
             block: block.clone(),
             text: "four".into(),
             how: Ending::Answered,
-            tokens: Tokens { read: 7, cached: 0, written: 3 },
+            tokens: Tokens { read: 7, written: 3, ..Tokens::default() },
             cost_usd: Some(cost),
             ms: None,
             is_mixed: false,
+            before_typed: None,
         };
         let began = Fact::Began { block: block.clone() };
         let old = [init.clone(), replay.clone(), said.clone(), result(json!({}))];
@@ -182,18 +186,37 @@ mod tests {
             result(json!({})),
             models(84_745, 64_151),
         ];
-        let of = |read, cached, written| Tokens { read, cached, written };
+        let of = |read, written| Tokens { read, written, ..Tokens::default() };
         let ms = Some(18_941);
         assert_eq!(
             spent(heard(&told)),
             [
-                (of(74_143, 10, 3), ms),
-                (of(74_744, 0, 0), ms),
+                (Tokens { cached: 10, stored: 1, ..of(74_142, 3) }, ms),
+                (of(74_744, 0), ms),
                 // Without sums by model, `usage` counts; the next sums include it.
-                (of(7, 0, 3), None),
-                (of(3, 0, 0), ms),
+                (of(7, 3), None),
+                (of(3, 0), ms),
             ]
         );
+    }
+
+    #[test]
+    fn an_answer_in_two_messages_is_answered_whole() {
+        let says = |id: &str, text: &str| {
+            json!({"type": "assistant", "parent_tool_use_id": null,
+                "message": {"id": id, "content": [{"type": "text", "text": text}]}})
+        };
+        let mut other = says("m2", "of a sub-agent");
+        other["parent_tool_use_id"] = json!("t1");
+        let turn = [says("m1", "three,"), other, says("m3", "four"), result(json!({}))];
+        let texts: Vec<String> = heard(&[&turn[..], &[result(json!({}))]].concat())
+            .into_iter()
+            .filter_map(|fact| match fact {
+                Fact::Ended { text, .. } => Some(text),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(texts, ["three,\nfour", "four"], "each part once");
     }
 
     #[test]

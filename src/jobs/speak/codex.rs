@@ -17,6 +17,8 @@ use crate::jobs::speak::{Ending, Fact, Hearing, Tokens, block_of};
 
 /// Longest text about a failure, in characters.
 const WHY_CHARS_MAX: usize = 2_000;
+/// Most agents below it that work at the same time.
+const BELOW_MAX: usize = 256;
 /// Ids of our requests.
 const INIT: &str = "wb-init";
 const START: &str = "wb-start";
@@ -84,6 +86,7 @@ pub(super) fn read(hearing: &mut Hearing, line: &Value) -> Vec<Fact> {
     let params = &line["params"];
     // What it does in threads of its own (agents below it) is no turn of ours.
     if params["threadId"].as_str() != hearing.talk.bearings.thread.as_deref() {
+        below(hearing, method, params);
         return Vec::new();
     }
     match method {
@@ -102,6 +105,26 @@ pub(super) fn read(hearing: &mut Hearing, line: &Value) -> Vec<Fact> {
     }
 }
 
+/// Hears a line about an agent below it: only what that spends counts, in a turn that was seen to
+/// begin. What is told of a thread that is gone on with was spent before.
+fn below(hearing: &mut Hearing, method: &str, params: &Value) {
+    let Some(thread) = params["threadId"].as_str() else { return };
+    let below = &mut hearing.talk.below;
+    match (method, params["turn"]["id"].as_str()) {
+        ("turn/started", Some(turn)) if below.turns.len() < BELOW_MAX => {
+            below.turns.insert(thread.to_owned(), turn.to_owned());
+        }
+        ("turn/completed", _) => drop(below.turns.remove(thread)),
+        ("thread/tokenUsage/updated", _) => {
+            let turn = below.turns.get(thread).map(String::as_str);
+            if turn.is_some() && turn == params["turnId"].as_str() {
+                below.tokens = below.tokens.plus(tokens(&params["tokenUsage"]["last"]));
+            }
+        }
+        _ => {}
+    }
+}
+
 fn is_of_turn(hearing: &Hearing, name: &Value) -> bool {
     let turn = hearing.talk.bearings.turn.as_deref();
     turn.is_some() && turn == name.as_str()
@@ -112,7 +135,7 @@ fn tokens(usage: &Value) -> Tokens {
     let count = |name: &str| usage[name].as_u64().unwrap_or(0);
     let cached = count("cachedInputTokens");
     let read = count("inputTokens").saturating_sub(cached);
-    Tokens { read, cached, written: count("outputTokens") }
+    Tokens { read, cached, written: count("outputTokens"), ..Tokens::default() }
 }
 
 fn item(hearing: &mut Hearing, item: &Value) -> Vec<Fact> {
@@ -146,7 +169,8 @@ fn completed(hearing: &mut Hearing, turn: &Value) -> Vec<Fact> {
         Ending::Answered => last_words(turn).unwrap_or_else(|| hearing.talk.said.clone()),
         _ => String::new(),
     };
-    let tokens = hearing.talk.tokens;
+    let below = std::mem::take(&mut hearing.talk.below.tokens);
+    let tokens = hearing.talk.tokens.plus(below);
     hearing.end(&text, how, tokens, None)
 }
 
@@ -250,8 +274,9 @@ mod tests {
 
     fn ended(number: u32, text: &str, how: Ending, (read, written): (u64, u64)) -> Fact {
         let (block, text) = (id(number), text.to_owned());
-        let tokens = Tokens { read, cached: 0, written };
-        Fact::Ended { block, text, how, tokens, cost_usd: None, ms: None, is_mixed: false }
+        let tokens = Tokens { read, written, ..Tokens::default() };
+        let (is_mixed, before_typed) = (false, None);
+        Fact::Ended { block, text, how, tokens, cost_usd: None, ms: None, is_mixed, before_typed }
     }
 
     /// A real run: a turn with a call, one that was interrupted, one whose provider refused, and
@@ -299,6 +324,47 @@ mod tests {
         hearing.line(r#"{"id":"wb-start","result":{"thread":{"id":"t-1"}}}"#);
         let other = r#"{"method":"turn/started","params":{"threadId":"t-2","turn":{"id":"x"}}}"#;
         assert_eq!(hearing.line(other), []);
+    }
+
+    /// As 0.171 tells it: one that works on after the turn counts with the next.
+    #[test]
+    fn what_agents_below_it_spend_is_counted_once() {
+        let mut hearing = Hearing::new(Speaks::CodexAppServer);
+        hearing.line(r#"{"id":"wb-start","result":{"thread":{"id":"t-1"}}}"#);
+        let turn = |thread: &str, turn: &str, what: &str| {
+            let params = json!({"threadId": thread, "turn": {"id": turn, "status": "completed"}});
+            json!({"method": format!("turn/{what}"), "params": params})
+        };
+        let spends = |thread: &str, turn: &str, read: u64| {
+            let last = json!({"inputTokens": read, "outputTokens": 1});
+            let usage = json!({"last": last, "total": {"inputTokens": 90_000}});
+            let params = json!({"threadId": thread, "turnId": turn, "tokenUsage": usage});
+            json!({"method": "thread/tokenUsage/updated", "params": params})
+        };
+        let lines = [
+            // A thread that is gone on with tells what it had spent.
+            spends("t-2", "b0", 50_000),
+            turn("t-1", "a1", "started"),
+            turn("t-2", "b1", "started"),
+            spends("t-1", "a1", 100),
+            spends("t-2", "b0", 50_000),
+            spends("t-2", "b1", 10),
+            turn("t-1", "a1", "completed"),
+            spends("t-2", "b1", 20),
+            turn("t-2", "b1", "completed"),
+            spends("t-2", "b1", 50_000),
+            turn("t-1", "a2", "started"),
+            spends("t-1", "a2", 200),
+            turn("t-1", "a2", "completed"),
+        ];
+        let facts = lines.iter().flat_map(|it| hearing.line(&it.to_string()));
+        let spent: Vec<(u64, u64)> = facts
+            .filter_map(|fact| match fact {
+                Fact::Ended { tokens, .. } => Some((tokens.read, tokens.written)),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(spent, [(110, 2), (220, 2)]);
     }
 
     #[test]

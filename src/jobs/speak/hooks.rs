@@ -9,77 +9,16 @@
 //! for sure: `Stop` looks for it in the transcript (`transcript.rs`), before its program goes on.
 //! Another hook may block a `Stop`: `stop.rs` decides whether it was the last.
 
-use camino::Utf8Path;
 use serde_json::{Value, json};
 
-use crate::base::{BlockId, Result, fault, from_json, read_loose_json, truncate_chars};
-use crate::jobs::speak::transcript::{self, Over, Told, Turn};
-use crate::jobs::speak::{ANSWER_CHARS_MAX, Ending, Fact, Hearing, Tokens, block_of, stop};
-use crate::process::{tell_hooks, token_names};
-
-/// Most marks of one text that are told.
-const NAMES_MAX: usize = 8;
-/// Longest of a hook's words that are told whole, in characters.
-const WORD_CHARS_MAX: usize = 1_000;
-
-/// Tells the guard of an agent what one of its hooks was given.
-///
-/// # Errors
-/// `unavailable` if there is no guard that reads.
-pub fn tell_hook(way: &Utf8Path, event: &str, given: &[u8]) -> Result<()> {
-    let given = read_loose_json(&String::from_utf8_lossy(given)).unwrap_or_default();
-    let (turn, before) = (told(event, &given), before(event, &given));
-    tell_hooks(way, &hook_line(event, &given, (turn.as_ref(), before.as_ref())))
-}
-
-/// Returns what the transcript tells of the turn before, whose end may have been told by nothing.
-fn before(event: &str, given: &Value) -> Option<Turn> {
-    let path = given["transcript_path"].as_str()?;
-    let is_asked = match event {
-        "UserPromptSubmit" => true,
-        "Notification" => given["notification_type"] == "idle_prompt",
-        _ => false,
-    };
-    let prompt = given["prompt_id"].as_str().filter(|_| event == "UserPromptSubmit");
-    is_asked.then(|| transcript::last_before(Utf8Path::new(path), prompt))?
-}
-
-/// Returns what the transcript tells of a turn that has ended.
-fn told(event: &str, given: &Value) -> Option<Told> {
-    let path = given["transcript_path"].as_str().filter(|_| event == "Stop")?;
-    let last_words = given["last_assistant_message"].as_str().unwrap_or_default();
-    transcript::look(Utf8Path::new(path), given["prompt_id"].as_str()?, last_words)
-}
-
-/// Returns the line that tells of a hook; of what it was given only what is needed.
-fn hook_line(event: &str, given: &Value, (turn, before): (Option<&Told>, Option<&Turn>)) -> String {
-    let word = |name: &str| given[name].as_str().map(|it| truncate_chars(it, WORD_CHARS_MAX));
-    let prompt = given["prompt"].as_str().unwrap_or_default();
-    let text = given["last_assistant_message"].as_str();
-    let mut line = json!({"hook": truncate_chars(event, 64)});
-    let told = [
-        ("blocks", Some(json!(token_names(prompt, NAMES_MAX))).filter(|_| !prompt.is_empty())),
-        ("prompt_id", word("prompt_id").map(Value::from)),
-        ("session_id", word("session_id").map(Value::from)),
-        ("source", word("source").map(Value::from)),
-        ("tool", word("tool_name").map(Value::from)),
-        ("kind", word("notification_type").map(Value::from)),
-        ("error", word("error").map(Value::from)),
-        ("transcript", word("transcript_path").map(Value::from)),
-        ("before", before.map(|it| json!(it))),
-        ("text", text.map(|it| json!(truncate_chars(it, ANSWER_CHARS_MAX)))),
-        ("turn", turn.map(|it| json!({"blocks": it.blocks, "is_typed": it.is_typed}))),
-    ];
-    for (name, value) in told {
-        if let Some(value) = value {
-            line[name] = value;
-        }
-    }
-    line.to_string()
-}
+use crate::base::{BlockId, fault, from_json, read_loose_json, truncate_chars};
+use crate::jobs::speak::transcript::{Over, Told, Turn};
+use crate::jobs::speak::{Ending, Fact, Hearing, Tokens, block_of, stop};
 
 /// The name of a line that tells what stands in a transcript.
 const WRITTEN: &str = "Transcript";
+/// Most of the words with which a turn failed, in characters.
+const FAILURE_CHARS_MAX: usize = 2_000;
 
 /// Returns the line that tells what stands in a transcript of a turn.
 pub(super) fn written_line(turn: &Turn) -> String {
@@ -104,8 +43,11 @@ fn read_event(hearing: &mut Hearing, line: &Value) -> Vec<Fact> {
     match line["hook"].as_str().unwrap_or_default() {
         // In the middle of a turn the program makes room for itself.
         "SessionStart" if line["source"] == "compact" => vec![Fact::Compacted],
-        "SessionStart" if line["source"] == "clear" => vec![Fact::Cleared, Fact::Ready],
-        "SessionStart" => vec![Fact::Ready],
+        "SessionStart" => {
+            let cleared = (line["source"] == "clear").then_some(Fact::Cleared);
+            let other = (line["source"] != "startup").then(|| session_of(line)).flatten();
+            cleared.into_iter().chain(other).chain([Fact::Ready]).collect()
+        }
         "UserPromptSubmit" => prompted(hearing, line),
         "PermissionRequest" => vec![Fact::Waits { why: "permission".to_owned() }],
         "Notification" if line["kind"] == "permission_prompt" => {
@@ -124,12 +66,26 @@ fn read_event(hearing: &mut Hearing, line: &Value) -> Vec<Fact> {
             stop::heard(hearing, (prompt_of(line), told_of(line)), text)
         }
         "StopFailure" => {
-            let why = line["error"].as_str().unwrap_or("the engine does not say why").to_owned();
+            let why = failure(line, !hearing.is_typed_into);
             stopped(hearing, (prompt_of(line), told_of(line)), "", Ending::Failed(why))
         }
         WRITTEN => turn_of(&line["seen"]).map(|it| seen(hearing, it)).unwrap_or_default(),
         _ => Vec::new(),
     }
+}
+
+/// Returns why a turn failed: in the provider's words, or else by the engine's name for it.
+fn failure(line: &Value, may_quote: bool) -> String {
+    let quoted = line["text"].as_str().map(str::trim).filter(|it| may_quote && !it.is_empty());
+    let why = quoted.or(line["error"].as_str()).unwrap_or("the engine does not say why");
+    truncate_chars(why, FAILURE_CHARS_MAX)
+}
+
+/// Returns the session that a person has begun or gone on with in the terminal. Its name will be an
+/// argument of the program.
+fn session_of(line: &Value) -> Option<Fact> {
+    let name = line["session_id"].as_str().filter(|it| uuid::Uuid::try_parse(it).is_ok())?;
+    Some(Fact::Session { name: name.to_owned() })
 }
 
 /// A text was handed in: a turn begins, unless it was typed into the one that runs.
@@ -157,6 +113,8 @@ fn begun(hearing: &mut Hearing, block: Option<BlockId>, prompt: Option<String>) 
     let mut facts = if is_other { interrupted(hearing) } else { Vec::new() };
     if hearing.turn.is_none() {
         hearing.prompt = prompt;
+    } else {
+        hearing.is_typed_into |= block.is_none() || hearing.turn == Some(None);
     }
     facts.extend(hearing.begin(block));
     facts
@@ -190,9 +148,12 @@ pub(super) fn stopped(
     }
     hearing.ended_prompt = prompt.or(hearing.prompt.take());
     hearing.prompt = None;
-    hearing.is_mixed = match &told {
-        Some(told) => told.is_typed || told.blocks.len() != 1,
-        None => !fault::is_off("look_first"),
+    (hearing.is_mixed, hearing.before_typed) = match told {
+        Some(told) => (told.is_typed || told.blocks.len() != 1, told.before_typed),
+        None => {
+            let is_typed = std::mem::take(&mut hearing.is_typed_into);
+            (!fault::is_off("look_first"), is_typed.then(String::new))
+        }
     };
     facts.extend(hearing.end(text, how, Tokens::default(), None));
     facts
@@ -202,7 +163,13 @@ pub(super) fn stopped(
 fn told_of(line: &Value) -> Option<Told> {
     let turn = line["turn"].as_object()?;
     let blocks = turn.get("blocks")?.as_array()?.iter().filter_map(block_of).collect();
-    Some(Told { blocks, is_typed: turn.get("is_typed")?.as_bool()? })
+    let text = |name: &str| turn.get(name).and_then(Value::as_str).map(str::to_owned);
+    Some(Told {
+        blocks,
+        is_typed: turn.get("is_typed")?.as_bool()?,
+        before_typed: text("before_typed"),
+        text: None,
+    })
 }
 
 /// Hears what stands in the transcript of a turn that runs, or was given a text of ours.
@@ -212,6 +179,8 @@ fn seen(hearing: &mut Hearing, turn: Turn) -> Vec<Fact> {
         return written(hearing, turn);
     }
     match turn.blocks.last() {
+        // Of a turn that failed, the end may never be written down.
+        Some(block) if hearing.ended_block.as_ref() == Some(block) => Vec::new(),
         Some(block) => begun(hearing, Some(block.clone()), prompt),
         None => Vec::new(),
     }
@@ -288,7 +257,7 @@ pub(in crate::jobs) fn words(line: &str) -> Option<String> {
         "Stop" => line["text"].as_str().map(str::to_owned),
         // What a late `Stop` says, too.
         WRITTEN => line["seen"]["over"].as_str().map(|how| format!("[its turn is over: {how}]")),
-        "StopFailure" => Some(format!("[it failed: {}]", line["error"].as_str().unwrap_or("?"))),
+        "StopFailure" => Some(format!("[it failed: {}]", failure(&line, true))),
         _ => None,
     }
 }
@@ -296,6 +265,7 @@ pub(in crate::jobs) fn words(line: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::jobs::speak::hook_line::hook_line;
     use crate::script::Speaks;
 
     const ID: &str = "01998d4e-6c1a-7f00-8000-000000000001";
@@ -316,7 +286,8 @@ mod tests {
     fn ended(block: Option<BlockId>, how: Ending, text: &str) -> Fact {
         let (tokens, text) = (Tokens::default(), text.to_owned());
         let is_mixed = !matches!(how, Ending::Interrupted);
-        Fact::Ended { block, text, how, tokens, cost_usd: None, ms: None, is_mixed }
+        let before_typed = None;
+        Fact::Ended { block, text, how, tokens, cost_usd: None, ms: None, is_mixed, before_typed }
     }
 
     /// Returns what is told of turns: the number of each block, the words, and whether they hold
@@ -442,6 +413,21 @@ mod tests {
         }
     }
 
+    /// Claude Code 2.1.332 never writes down the end of a turn that its provider failed.
+    #[test]
+    fn a_turn_that_has_failed_does_not_begin_again_in_a_later_one() {
+        let failed = ("StopFailure", json!({"error": "server_error", "prompt_id": "p1"}));
+        let open = || (WRITTEN, in_file("p1", "API Error", (&[1], false), Value::Null));
+        let mine = |id: &str| stop(id, "a canary", Some((&[], true)));
+        let first = [given("p1", Some(1)), failed, open(), given("p2", None), mine("p2")];
+        let second = [given("p3", None), open(), mine("p3"), given("p4", Some(2))];
+        let fourth = stop("p4", "four", Some((&[2], false)));
+        let canary = || (None, "a canary".to_owned(), true);
+        let told = ends(&[&first[..], &second, &[fourth]].concat());
+        let four = (Some(2), "four".to_owned(), false);
+        assert_eq!(told, [(Some(1), String::new(), true), canary(), canary(), four]);
+    }
+
     #[test]
     fn a_turn_begins_with_our_mark_and_ends_with_the_last_words() {
         let block: Option<BlockId> = ID.parse().ok();
@@ -455,7 +441,10 @@ mod tests {
         // Words that are typed into a turn belong to it.
         let typed = ("UserPromptSubmit", json!({"prompt": "and five", "prompt_id": "p1"}));
         let all = [begun.clone(), typed, stop.clone()];
-        assert_eq!(facts(&all), [began.clone(), answered]);
+        let mut found = facts(&all);
+        let Some(Fact::Ended { before_typed, .. }) = found.last_mut() else { panic!("{found:?}") };
+        assert_eq!(before_typed.take().as_deref(), Some(""), "a hook told that somebody typed");
+        assert_eq!(found, [began.clone(), answered]);
         // After an Escape, which nothing tells, a person writes something of their own.
         let own = ("UserPromptSubmit", json!({"prompt": "leave it", "prompt_id": "p2"}));
         let cut = ended(block, Ending::Interrupted, "");
@@ -470,13 +459,42 @@ mod tests {
         assert_eq!(facts(&[("PermissionRequest", json!({"tool_name": "Bash"}))]), [asks]);
         assert_eq!(facts(&[("PostToolUse", json!({}))]), [Fact::GoesOn]);
         assert_eq!(facts(&[("SessionStart", json!({"source": "compact"}))]), [Fact::Compacted]);
-        assert_eq!(
-            facts(&[("SessionStart", json!({"source": "clear"}))]),
-            [Fact::Cleared, Fact::Ready]
-        );
+        let started = |source: &str, id: &str| {
+            facts(&[("SessionStart", json!({"source": source, "session_id": id}))])
+        };
+        let session = Fact::Session { name: ID.to_owned() };
+        assert_eq!(started("clear", ID), [Fact::Cleared, session.clone(), Fact::Ready]);
+        assert_eq!(started("resume", ID), [session, Fact::Ready]);
+        assert_eq!(started("startup", ID), [Fact::Ready]);
+        // It could be an option of the program.
+        for id in ["", "s-1", "--dangerously-skip-permissions-00000", &ID.replacen('0', "-", 1)] {
+            assert_eq!(started("clear", id), [Fact::Cleared, Fact::Ready], "{id}");
+        }
         assert_eq!(facts(&[("SessionStart", json!({"source": "startup"}))]), [Fact::Ready]);
         let failed = facts(&[("StopFailure", json!({"error": "overloaded"}))]);
         assert_eq!(failed[1], ended(None, Ending::Failed("overloaded".to_owned()), ""));
         assert_eq!(facts(&[("Nothing", json!({}))]), []);
+    }
+
+    /// The name that Claude Code has for a failure may be `unknown`.
+    #[test]
+    fn a_failure_is_told_in_the_words_of_the_provider() {
+        let given = ("UserPromptSubmit", json!({"prompt": format!("‹wb:{ID}› hi")}));
+        let typed = ("UserPromptSubmit", json!({"prompt": "and mine"}));
+        let why = |turn: &[(&str, Value)], name: &str, words: &str| {
+            let failed = json!({"error": name, "last_assistant_message": words});
+            match facts(&[turn, &[("StopFailure", failed)]].concat()).pop() {
+                Some(Fact::Ended { how: Ending::Failed(why), .. }) => why,
+                other => panic!("{other:?}"),
+            }
+        };
+        let (alone, credit) = ([given.clone()], "Credit balance is too low");
+        assert_eq!(why(&alone, "unknown", "API Error: 400 injected"), "API Error: 400 injected");
+        assert_eq!(why(&alone, "billing_error", credit), credit);
+        assert_eq!(why(&alone, "server_error", " "), "server_error");
+        // Nobody knows whose words those of a turn are that somebody typed into.
+        assert_eq!(why(&[given, typed], "unknown", "a canary"), "unknown");
+        let line = r#"{"hook":"StopFailure","error":"unknown","text":"API Error: 400"}"#;
+        assert_eq!(words(line).as_deref(), Some("[it failed: API Error: 400]"));
     }
 }

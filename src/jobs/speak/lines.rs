@@ -103,6 +103,7 @@ mod tests {
             cost_usd: None,
             ms: None,
             is_mixed: false,
+            before_typed: None,
         };
         assert_eq!(facts[1], end);
         assert_eq!(hearing.line(&format!("{{\"ack\":\"{id}\"}}")), [Fact::Began { block }]);

@@ -6,23 +6,25 @@
 use std::borrow::Cow;
 
 use camino::Utf8Path;
+use unicode_normalization::UnicodeNormalization;
 
 /// The variable by which Claude Code leaves `@path` alone. Version 2.1.332 obeys it, 2.1.197 does
 /// not: hence `disarmed`. `CLAUDE_CODE_DISABLE_ATTACHMENTS`, which both obey, also hides the list
 /// of skills.
-pub const NO_MENTIONS: &str = "CLAUDE_CODE_DISABLE_FILE_MENTIONS";
+pub(super) const NO_MENTIONS: &str = "CLAUDE_CODE_DISABLE_FILE_MENTIONS";
 
-/// Behind an `@`, it makes the name one that no file has, and shows nothing.
+/// Before an `@`, it makes it one within a word, which names no file, and shows nothing. Behind the
+/// `@` it would be the name of a folder, which a `..` after it takes away again.
 const JOINER: char = '\u{2060}';
-/// Longest name of a file, in bytes.
-const NAME_BYTES_MAX: usize = 255;
+/// Longest name of a file, in bytes, with its letters taken apart.
+const NAME_BYTES_MAX: usize = 1_024;
 /// Most names looked up for a text; every further `@` counts as the name of a file.
 const LOOKS_MAX: usize = 10_000;
 /// Endings by which Claude Code recognizes the path of an image.
 const IMAGES: [&str; 5] = [".png", ".jpg", ".jpeg", ".gif", ".webp"];
 
-/// Returns a text in which no `@path` names a file, as seen from the folder where the agent works.
-/// An `@` before anything else stays as it is: agents copy code.
+/// Returns a text in which no `@path` names a file. An `@` before a single word stays as it is
+/// unless the folder where the agent works has a file of that name: agents copy code.
 pub(in crate::jobs) fn disarmed<'t>(text: &'t str, folder: &Utf8Path) -> Cow<'t, str> {
     let found = mentions(text, folder);
     if found.is_empty() {
@@ -44,7 +46,7 @@ pub(in crate::jobs) fn is_filled_in(text: &str, folder: &Utf8Path) -> bool {
     names_image(text) || !mentions(text, folder).is_empty()
 }
 
-/// Returns the offsets behind each `@` that is followed by the name of a file.
+/// Returns the offset of each `@` that may be followed by the name of a file.
 fn mentions(text: &str, folder: &Utf8Path) -> Vec<usize> {
     let mut looks = 0;
     // Versions differ in the punctuation that may precede it.
@@ -52,32 +54,34 @@ fn mentions(text: &str, folder: &Utf8Path) -> Vec<usize> {
         Some(it) => it.is_whitespace() || !(it.is_ascii() || it.is_alphanumeric()),
         None => true,
     };
-    let found = text.match_indices('@').filter(|(at, _)| begins(&text[..*at]));
-    let behind = found.map(|(at, _)| at + 1);
-    behind.filter(|at| names_file(&text[*at..], folder, &mut looks)).collect()
+    let found = text.match_indices('@').map(|it| it.0).filter(|at| begins(&text[..*at]));
+    found.filter(|at| may_name_file(&text[at + 1..], folder, &mut looks)).collect()
 }
 
-/// Returns whether a text begins with the path of a file, at least with its first folder.
-fn names_file(text: &str, folder: &Utf8Path, looks: &mut usize) -> bool {
-    let path = match text.strip_prefix('"') {
-        Some(quoted) => quoted.split('"').next().unwrap_or_default().trim_start(),
-        None => text.split(char::is_whitespace).next().unwrap_or_default(),
+/// Returns whether a text begins with what may be a path. Where a path leads is not looked up:
+/// Claude Code removes `..`, and may have changed its folder.
+fn may_name_file(text: &str, folder: &Utf8Path, looks: &mut usize) -> bool {
+    // U+0085 ends no word for it.
+    let ends_path = |it: char| it.is_whitespace() && it != '\u{85}';
+    let path = text.split(ends_path).next().unwrap_or_default();
+    let is_word = path.starts_with(|it: char| it.is_alphanumeric() || it == '_');
+    // A file behind a dot, a resource of a server behind a colon.
+    let goes_on = |sign| {
+        let rest = path.split_once(sign).map(|it| it.1);
+        rest.is_some_and(|it| it.contains(char::is_alphanumeric))
     };
-    if path.strip_prefix('~').is_some_and(|it| it.is_empty() || it.starts_with('/')) {
-        return true;
+    if !is_word || path.contains(['/', '\\']) || goes_on('.') || goes_on(':') {
+        return !path.is_empty();
     }
-    let absolute = path.strip_prefix('/').map(|it| it.trim_start_matches('/'));
-    let folder = if absolute.is_some() { Utf8Path::new("/") } else { folder };
-    let first = absolute.unwrap_or(path).split('/').next().unwrap_or_default();
-    if first.is_empty() {
-        return absolute.is_some();
-    }
-    let is_end = |at: usize| !first[at..].starts_with(|it: char| it.is_alphanumeric());
-    let ends = first.char_indices().map(|it| it.0).skip(1).chain([first.len()]);
+    let is_there = |name: &str| folder.join(name).symlink_metadata().is_ok();
+    let is_end = |at: usize| !path[at..].starts_with(|it: char| it.is_ascii_alphanumeric());
+    let ends = path.char_indices().map(|it| it.0).skip(1).chain([path.len()]);
     // Punctuation may belong to the name, or to the sentence.
     for end in ends.filter(|at| is_end(*at)).take_while(|it| *it <= NAME_BYTES_MAX) {
         *looks += 1;
-        if *looks > LOOKS_MAX || folder.join(&first[..end]).symlink_metadata().is_ok() {
+        let name = &path[..end];
+        // Some versions compose letters.
+        if *looks > LOOKS_MAX || is_there(name) || is_there(&name.nfc().collect::<String>()) {
             return true;
         }
     }
@@ -102,10 +106,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_an_at_before_the_name_of_a_file_is_changed() {
+    fn every_at_that_may_name_a_file_is_changed() {
         let folder = tempfile::tempdir().unwrap();
         let folder = Utf8Path::from_path(folder.path()).unwrap();
-        for file in ["Makefile", "other.md", ".env", "a b.md"] {
+        for file in ["Makefile", "other.md", ".env", "a b.md", "caf\u{e9}"] {
             std::fs::write(folder.join(file), "x").unwrap();
         }
         std::fs::create_dir(folder.join("src")).unwrap();
@@ -113,20 +117,39 @@ mod tests {
             "see @/etc/passwd",
             "@/etc",
             "x\n@//etc/passwd, please",
+            "@/zzz/../etc/passwd",
+            "@zzz/../other.md",
+            "@/../../../../../../etc/passwd",
+            "@../../../../../../etc/passwd",
             "@~/.ssh/id",
             "@../x/y",
             "@./other.md",
             "\t@src/main.rs#L1-3",
+            "@nowhere.md",
+            "@other.md:10",
+            "@zzz\\..\\x",
+            "@zzz\u{85}/../other.md",
+            "@wb:document",
+            "@file:///etc/passwd",
             "@Makefile.",
+            "@Makefile#L1-3",
+            "@Makefile\u{3002}",
+            "@cafe\u{301}",
             "(x) @other.md, and",
             "@.env",
             "@\"a b.md\"",
             "@\"/etc/passwd\"",
             "@\" /etc/passwd\"",
+            "@\"\u{feff}/etc/passwd\"",
+            "@\"zzz\n/../other.md\"",
             "\u{3002}@other.md",
             "\u{feff}@other.md",
+            "@scope/package",
+            "@pytest.mark.parametrize(\"x\")",
+            "@\u{2060}/etc/passwd",
+            "\u{2060}@/etc/passwd",
         ] {
-            let expected = text.replacen('@', "@\u{2060}", 1);
+            let expected = text.replacen('@', "\u{2060}@", 1);
             assert_eq!(disarmed(text, folder), expected, "{text}");
             assert!(is_filled_in(text, folder), "{text}");
         }
@@ -136,23 +159,27 @@ mod tests {
             "@ /etc/passwd",
             "me@example.org/etc",
             "@alice, what do you say?",
-            "@scope/package @types/node",
-            "@pytest.mark.parametrize(\"x\")",
-            "@makefiles @srcs/x @~alice",
-            "@\"C:\\x\" @\"\"",
+            "@alice: see @bob's and @bob\u{2019}s, @alice... @bob.",
+            "@alice\u{ff0c}\u{8bf7}",
+            "@Override @param {x}",
+            "@makefiles @srcs",
             "import x from '@/components/x'",
             "\u{65e5}@other.md",
-            "@\u{2060}/etc/passwd",
         ] {
             assert_eq!(disarmed(text, folder), text);
             assert!(!is_filled_in(text, folder), "{text}");
         }
         let twice = disarmed("@/etc @alice @other.md", folder).into_owned();
-        assert_eq!(twice, "@\u{2060}/etc @alice @\u{2060}other.md");
-        // Names without end are not looked up without end.
+        assert_eq!(twice, "\u{2060}@/etc @alice \u{2060}@other.md");
+    }
+
+    #[test]
+    fn names_without_end_are_not_looked_up_without_end() {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = Utf8Path::from_path(folder.path()).unwrap();
         let many = "@x ".repeat(LOOKS_MAX + 1);
         assert_eq!(disarmed(&many, folder).matches(JOINER).count(), 1);
-        let long = format!("@{}", "-".repeat(100_000));
+        let long = format!("@a{}", "-".repeat(100_000));
         assert_eq!(disarmed(&long, folder), long);
     }
 

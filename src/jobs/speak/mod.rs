@@ -5,7 +5,8 @@
 
 mod claude;
 mod codex;
-mod hand_in;
+pub(in crate::jobs) mod curb;
+mod hook_line;
 pub(in crate::jobs) mod hook_settings;
 pub(in crate::jobs) mod hooks;
 pub(in crate::jobs) mod last_screen;
@@ -13,8 +14,10 @@ mod lines;
 pub(in crate::jobs) mod listener;
 pub(in crate::jobs) mod mention;
 mod obstacle;
+mod parts;
 mod pi;
 pub(in crate::jobs) mod pieces;
+mod press_enter;
 mod screen;
 mod stop;
 mod talk;
@@ -30,11 +33,12 @@ use crate::base::{BlockId, read_loose_json, truncate_chars};
 use crate::process::with_token;
 use crate::script::Speaks;
 
+use parts::Parts;
 use stop::Stop;
 use talk::{Bearings, Talk};
 
 pub(in crate::jobs) use claude::NO_SESSION;
-pub use hooks::tell_hook;
+pub use hook_line::tell_hook;
 pub use last_screen::last_screen;
 pub(in crate::jobs) use talk::{Greeting, Told, is_greeted};
 pub(super) use voice::Voice;
@@ -52,10 +56,12 @@ const COST_USD_MAX: f64 = 1_000_000.0;
 /// Tokens of one turn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tokens {
-    /// Read, without those from a cache.
+    /// Read, without those from or for a cache.
     pub read: u64,
     /// Read from a cache.
     pub cached: u64,
+    /// Read and put into a cache.
+    pub stored: u64,
     /// Written.
     pub written: u64,
 }
@@ -63,7 +69,8 @@ pub struct Tokens {
 impl Tokens {
     /// Returns how many there are in all.
     pub fn sum(self) -> u64 {
-        self.read.saturating_add(self.cached).saturating_add(self.written)
+        let all = [self.cached, self.stored, self.written];
+        all.into_iter().fold(self.read, u64::saturating_add)
     }
 
     /// Returns these and others.
@@ -80,14 +87,19 @@ impl Tokens {
         Tokens {
             read: count(self.read, other.read),
             cached: count(self.cached, other.cached),
+            stored: count(self.stored, other.stored),
             written: count(self.written, other.written),
         }
     }
 
     fn bounded(self) -> Tokens {
-        let [read, cached, written] =
-            [self.read, self.cached, self.written].map(|it| it.min(TOKENS_MAX));
-        Tokens { read, cached, written }
+        let most = Tokens {
+            read: TOKENS_MAX,
+            cached: TOKENS_MAX,
+            stored: TOKENS_MAX,
+            written: TOKENS_MAX,
+        };
+        self.each(most, u64::min)
     }
 }
 
@@ -153,6 +165,8 @@ pub enum Fact {
         ms: Option<u64>,
         /// Whether it may hold what somebody typed, beside what it was given.
         is_mixed: bool,
+        /// What it had answered before a person typed into it; none if nobody is known to have.
+        before_typed: Option<String>,
     },
 }
 
@@ -201,14 +215,22 @@ pub(super) struct Hearing {
     prompt: Option<String>,
     /// The same for what it worked on last.
     ended_prompt: Option<String>,
+    /// The last text of ours whose turn has ended.
+    ended_block: Option<BlockId>,
     /// Whether the turn that ends may hold what somebody typed.
     is_mixed: bool,
+    /// What it had answered before a person typed into it.
+    before_typed: Option<String>,
+    /// Whether a hook told that somebody typed into the turn that runs.
+    is_typed_into: bool,
     /// Whether it has said anything yet.
     is_up: bool,
     /// What is known beside turns.
     talk: Talk,
     /// The file in which it writes down what it does.
     transcript: Option<String>,
+    /// The parts of the answer so far.
+    parts: Parts,
     /// The last `Stop` of the turn that runs, while its transcript may still show that it goes on.
     stop: Option<Stop>,
 }
@@ -237,10 +259,14 @@ impl Hearing {
             took_ms: None,
             prompt: None,
             ended_prompt: None,
+            ended_block: None,
             is_mixed: false,
+            before_typed: None,
+            is_typed_into: false,
             is_up: false,
             talk: Talk::default(),
             transcript: None,
+            parts: Parts::default(),
             stop: None,
         }
     }
@@ -325,7 +351,8 @@ impl Hearing {
     fn end(&mut self, text: &str, how: Ending, tokens: Tokens, cost_usd: Option<f64>) -> Vec<Fact> {
         let mut facts = self.begin(None);
         let block = self.turn.take().flatten();
-        (self.works, self.stop) = (false, None);
+        self.ended_block = block.clone().or(self.ended_block.take());
+        (self.works, self.stop, self.is_typed_into) = (false, None, false);
         // No row and no prompt takes a zero byte, and a sum of tokens must stay a number.
         let clean = |text: &str| truncate_chars(&text.replace('\0', ""), ANSWER_CHARS_MAX);
         let how = match how {
@@ -335,8 +362,9 @@ impl Hearing {
         let (text, tokens) = (clean(text), tokens.bounded());
         let cost_usd = cost_usd.map(|it| it.min(COST_USD_MAX));
         let is_mixed = std::mem::take(&mut self.is_mixed);
+        let before_typed = self.before_typed.take().map(|it| clean(&it));
         let ms = self.took_ms.take();
-        facts.push(Fact::Ended { block, text, how, tokens, cost_usd, ms, is_mixed });
+        facts.push(Fact::Ended { block, text, how, tokens, cost_usd, ms, is_mixed, before_typed });
         facts
     }
 }

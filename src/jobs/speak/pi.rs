@@ -95,8 +95,9 @@ fn spoken(hearing: &mut Hearing, message: &Value) -> Vec<Fact> {
     let usage = &message["usage"];
     let count = |name: &str| usage[name].as_u64().unwrap_or(0);
     let tokens = Tokens {
-        read: count("input").saturating_add(count("cacheWrite")),
+        read: count("input"),
         cached: count("cacheRead"),
+        stored: count("cacheWrite"),
         written: count("output"),
     };
     hearing.talk.spend(tokens, usage["cost"]["total"].as_f64());

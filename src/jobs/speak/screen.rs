@@ -62,6 +62,7 @@ pub(super) fn ended(how: Ending) -> Fact {
         cost_usd: None,
         ms: None,
         is_mixed: true,
+        before_typed: None,
     }
 }
 

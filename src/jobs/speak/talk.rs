@@ -4,6 +4,8 @@
 //! **Invariant:** whatever is told at once may be told twice: after a restart of the server the
 //! output is read again.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Value, json};
 
 use crate::jobs::speak::{Ending, Stance, Tokens};
@@ -61,7 +63,18 @@ pub(super) struct Talk {
     pub(super) is_lost: bool,
     /// Whether it has refused a block because it was busy.
     pub(super) has_refused: bool,
+    /// What is known of agents below it.
+    pub(super) below: Below,
     lines: Vec<String>,
+}
+
+/// Agents that an agent has work for it.
+#[derive(Debug, Default)]
+pub(super) struct Below {
+    /// The turn that each of them is in.
+    pub(super) turns: BTreeMap<String, String>,
+    /// What they have spent that was not counted yet.
+    pub(super) tokens: Tokens,
 }
 
 impl Talk {
@@ -74,10 +87,7 @@ impl Talk {
 
     /// Adds what a part of the turn has taken.
     pub(super) fn spend(&mut self, tokens: Tokens, cost_usd: Option<f64>) {
-        let Tokens { read, cached, written } = tokens;
-        self.tokens.read = self.tokens.read.saturating_add(read);
-        self.tokens.cached = self.tokens.cached.saturating_add(cached);
-        self.tokens.written = self.tokens.written.saturating_add(written);
+        self.tokens = self.tokens.plus(tokens);
         if let Some(cost) = cost_usd.filter(|it| it.is_finite() && *it >= 0.0) {
             self.cost_usd = Some(self.cost_usd.unwrap_or(0.0) + cost);
         }

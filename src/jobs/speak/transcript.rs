@@ -18,6 +18,7 @@ use serde_json::Value;
 
 use crate::base::{BlockId, read_loose_json, truncate_chars};
 use crate::jobs::speak::ANSWER_CHARS_MAX;
+use crate::jobs::speak::parts::{asks_to_go_on, continued};
 use crate::process::{has_other_words, last_bytes, token_names};
 
 /// How long the end of a turn is waited for: its program waits meanwhile.
@@ -30,6 +31,8 @@ pub(super) const BYTES_MAX: u64 = 16 * 1024 * 1024;
 const BLOCKS_MAX: usize = 8;
 /// Most turns that are kept.
 const TURNS_MAX: usize = 8;
+/// How it marks the end of something in the background that is told in a turn.
+const TASK: &str = "task-notification";
 /// What a program writes for a turn that somebody ended.
 const INTERRUPTED: &str = "[Request interrupted by user";
 
@@ -40,6 +43,10 @@ pub(super) struct Told {
     pub(super) blocks: Vec<BlockId>,
     /// Whether it was given anything else.
     pub(super) is_typed: bool,
+    /// What it had answered before a person typed into it; none if nobody is known to have.
+    pub(super) before_typed: Option<String>,
+    /// Its answer, if that is in several messages.
+    pub(super) text: Option<String>,
 }
 
 /// How a turn ended, as its transcript tells it.
@@ -63,7 +70,10 @@ pub(super) struct Turn {
     pub(super) blocks: Vec<BlockId>,
     /// Whether it was given anything else.
     pub(super) is_typed: bool,
-    /// What the model said last, so far.
+    /// What it had answered before a person typed into it; none if nobody is known to have.
+    #[serde(default)]
+    pub(super) before_typed: Option<String>,
+    /// What the model said last, so far: all parts of it, if the program made it go on.
     pub(super) text: String,
     /// Whether that is the last thing that it had to say.
     pub(super) is_said: bool,
@@ -75,6 +85,12 @@ pub(super) struct Turn {
     /// The last line of that message.
     #[serde(skip)]
     last: String,
+    /// What the message goes on with, if the one before it was not whole.
+    #[serde(skip)]
+    part_before: String,
+    /// Whether the last message reached the limit of its output, or is gone on with.
+    #[serde(skip)]
+    is_cut: bool,
     /// Whether the last words are those of an error.
     #[serde(skip)]
     is_error: bool,
@@ -152,11 +168,12 @@ impl Turns {
         match line["type"].as_str().unwrap_or_default() {
             "user" => {
                 let Some(words) = words(&line["message"]["content"]) else { return };
-                self.hear(line["promptId"].as_str().unwrap_or_default(), &words);
+                let prompt = line["promptId"].as_str().unwrap_or_default();
+                self.hear(prompt, &words, line["isMeta"] == true);
             }
             "attachment" if line["attachment"]["type"] == "queued_command" => {
                 if let Some(turn) = self.0.back_mut() {
-                    turn.fold(&line["attachment"]["prompt"]);
+                    turn.fold(&line["attachment"]);
                 }
             }
             "assistant" => {
@@ -174,17 +191,22 @@ impl Turns {
         }
     }
 
-    /// Hears a text that the program was given.
-    fn hear(&mut self, prompt: &str, words: &str) {
+    /// Hears a text that the program was given, or tells its model in a turn.
+    fn hear(&mut self, prompt: &str, words: &str, is_its_own: bool) {
         if let Some(turn) = self.0.back_mut() {
             if words.trim_start().starts_with(INTERRUPTED) {
                 turn.over.get_or_insert(Over::Interrupted);
                 return;
             }
             if turn.prompt_id == prompt {
-                // What a hook answered, for one.
+                match is_its_own {
+                    // Of a message that its provider cut off, only these words tell.
+                    true => turn.is_cut |= turn.is_said && asks_to_go_on(words),
+                    false => turn.hear(words),
+                }
+                // A hook made it go on, for one.
                 turn.is_said = false;
-                return turn.hear(words);
+                return;
             }
         }
         let mut turn = Turn::new(truncate_chars(prompt, PROMPT_CHARS_MAX));
@@ -205,31 +227,54 @@ impl Turn {
             prompt_id,
             blocks: Vec::new(),
             is_typed: false,
+            before_typed: None,
             text: String::new(),
             is_said: false,
             over: None,
             message: None,
             last: String::new(),
+            part_before: String::new(),
+            is_cut: false,
             is_error: false,
         }
     }
 
     /// Returns what it was given.
     pub(super) fn told(&self) -> Told {
-        Told { blocks: self.blocks.clone(), is_typed: self.is_typed }
+        Told {
+            blocks: self.blocks.clone(),
+            is_typed: self.is_typed,
+            before_typed: self.before_typed.clone(),
+            text: (!self.part_before.is_empty()).then(|| self.text.clone()),
+        }
     }
 
     /// Hears a text that the program was given.
     fn hear(&mut self, words: &str) {
         let left = BLOCKS_MAX.saturating_sub(self.blocks.len());
         self.blocks.extend(token_names(words, left).into_iter().filter_map(|it| it.parse().ok()));
-        self.is_typed |= has_other_words(words);
+        if has_other_words(words) {
+            self.be_typed();
+        }
     }
 
     /// Hears a text that was given while the turn ran: it is not what the turn was begun for.
-    fn fold(&mut self, given: &Value) {
-        self.hear(&words(given).unwrap_or_default());
+    fn fold(&mut self, attachment: &Value) {
+        let words = words(&attachment["prompt"]).unwrap_or_default();
+        match attachment["commandMode"] == TASK {
+            // It is nobody's, but may be about what somebody asked for before.
+            true => self.is_typed = true,
+            false if words.is_empty() => self.be_typed(),
+            false => self.hear(&words),
+        }
         (self.is_typed, self.is_said) = (true, false);
+    }
+
+    /// Notes that a person typed: only what was answered before that is not for them.
+    fn be_typed(&mut self) {
+        self.is_typed = true;
+        let answered = if self.is_said { self.text.as_str() } else { "" };
+        self.before_typed.get_or_insert_with(|| answered.to_owned());
     }
 
     /// Hears what the model said.
@@ -238,14 +283,20 @@ impl Turn {
         let said = words(&message["content"]).unwrap_or_default();
         let id = message["id"].as_str().map(|it| truncate_chars(it, PROMPT_CHARS_MAX));
         let is_same = id.is_some() && id == self.message;
+        let text = std::mem::take(&mut self.text);
+        if !is_same {
+            self.part_before = if self.is_cut { text.clone() } else { String::new() };
+        }
         // Each part of a message is a line of its own.
-        self.text = match (is_same, self.text.is_empty(), said.is_empty()) {
-            (true, false, false) => format!("{}\n\n{said}", self.text),
-            (true, _, true) => std::mem::take(&mut self.text),
-            _ => said.clone(),
+        self.text = match (is_same, text.is_empty(), said.is_empty()) {
+            (true, false, false) if text != self.part_before => format!("{text}\n\n{said}"),
+            (true, _, true) => text,
+            _ => continued(&self.part_before, &said),
         };
         self.text = truncate_chars(&self.text, ANSWER_CHARS_MAX);
-        self.is_said = message["stop_reason"].as_str().is_some_and(|it| it != "tool_use");
+        let why = message["stop_reason"].as_str();
+        self.is_said = why.is_some_and(|it| it != "tool_use");
+        self.is_cut = why == Some("max_tokens");
         self.is_error = line["isApiErrorMessage"] == true;
         (self.message, self.last) = (id, said);
     }
@@ -353,6 +404,70 @@ mod tests {
         };
         let parts = [part("four", Value::Null), part("and five", json!("end_turn")), end()];
         assert_eq!(over(&parts), (Some(Over::Ended), "four\n\nand five".to_owned()));
+    }
+
+    /// Returns what each turn had answered when somebody typed into it, and its answer.
+    fn before_typed(lines: &[Value]) -> (Option<String>, String) {
+        let mut turns = Turns::default();
+        let ours = [user("p1", &with_token(ID, "two and two?"))];
+        [&ours, lines].concat().iter().for_each(|it| turns.read(&format!("{it}\n")));
+        let turn = turns.of_block(&ID.parse().unwrap()).unwrap().clone();
+        (turn.before_typed, turn.text)
+    }
+
+    #[test]
+    fn what_was_answered_before_somebody_typed_is_told_apart() {
+        let four = || says("four", "end_turn");
+        let canary = [typed("a canary"), says("hush", "end_turn")];
+        let of = |lines: &[Value]| before_typed(&[lines, &canary].concat()).0;
+        assert_eq!(before_typed(&[four()]).0, None);
+        assert_eq!(of(&[]).as_deref(), Some(""));
+        // What it says on its way is no answer.
+        assert_eq!(of(&[says("I look", "tool_use")]).as_deref(), Some(""));
+        assert_eq!(of(&[four()]).as_deref(), Some("four"));
+        assert_eq!(of(&[four(), typed("another")]).as_deref(), Some("four"));
+        // The end of something in the background is nobody's.
+        let mut task = typed("it is done");
+        task["attachment"]["commandMode"] = json!("task-notification");
+        assert_eq!(before_typed(&[task, four()]).0, None);
+        // Nor is what the program itself tells its model.
+        let mut own = user("p1", "Stop hook feedback: go on");
+        own["isMeta"] = json!(true);
+        assert_eq!(before_typed(&[four(), own, says("five", "end_turn")]), (None, "five".into()));
+    }
+
+    #[test]
+    fn an_answer_that_reached_the_limit_has_all_its_parts() {
+        let part = |id: &str, text: &str, why: &str| {
+            json!({"type": "assistant", "message": {"id": id, "stop_reason": why,
+                "content": [{"type": "text", "text": text}]}})
+        };
+        let mut goes_on = user("p1", "Output token limit hit. Resume directly");
+        goes_on["isMeta"] = json!(true);
+        let cut = part("m1", "four", "max_tokens");
+        let lines = [cut.clone(), goes_on, part("m2", "five", "end_turn")];
+        assert_eq!(before_typed(&lines), (None, "four\nfive".to_owned()));
+        let text: String = lines.iter().map(|it| format!("{it}\n")).collect();
+        let text = format!("{}\n{text}", user("p1", &with_token(ID, "two and two?")));
+        let told = read(&text, "p1", "five").unwrap();
+        assert_eq!((told.is_typed, told.text.as_deref()), (false, Some("four\nfive")));
+        // Nobody made it go on.
+        let calls = part("m2", "five", "tool_use");
+        let lines = [cut, calls, part("m3", "six", "end_turn")];
+        assert_eq!(before_typed(&lines).1, "six");
+    }
+
+    #[test]
+    fn an_answer_that_was_cut_off_has_all_its_parts() {
+        let typed = user("p1", "Your response above was cut off mid-stream. Resume directly");
+        let mut goes_on = typed.clone();
+        goes_on["isMeta"] = json!(true);
+        let whole = |before: Value, next: &Value| {
+            before_typed(&[before, next.clone(), says("five", "end_turn")]).1
+        };
+        assert_eq!(whole(says("four", "end_turn"), &goes_on), "four\nfive");
+        assert_eq!(whole(says("four", "end_turn"), &typed), "five");
+        assert_eq!(whole(says("I look", "tool_use"), &goes_on), "five");
     }
 
     /// A session's first turn may end before its file is there.

@@ -1,8 +1,9 @@
 //! Typing to an agent in a terminal: a text is pasted, the key is pressed that hands it in
-//! (`hand_in.rs`), and its arrival is proven by a hook, or by its screen.
+//! (`press_enter.rs`), and its arrival is proven by a hook, or by its screen.
 //!
 //! **Invariant:** a text is pasted again only if no key was pressed for it and its line, which is
-//! known, never held it; then once.
+//! known, never held it; then once. Nothing in a paste presses one: a program that does not take
+//! pastes in brackets gets one line, which names a file.
 //! **Invariant:** nothing is pressed while the agent asks something: it would be an answer.
 //! **Invariant:** what a person has typed is neither handed in nor removed.
 
@@ -18,7 +19,7 @@ use tracing::{info, warn};
 use crate::base::{BlockId, Clock, Result, fault};
 use crate::jobs::speak::mention::is_filled_in;
 use crate::jobs::speak::{Ending, Fact, Stance, Voice, screen, written};
-use crate::process::{JobFolder, Pane, Pasted, Terminals, is_ours, plain, with_token};
+use crate::process::{JobFolder, Pane, Pasted, Terminals, plain, presses_keys, with_token};
 use crate::script::{Proof, Typed};
 
 /// The pause between a text and the key: programs take a key that comes with it for a part of it.
@@ -28,10 +29,6 @@ const LOOK_FIRST: Duration = Duration::from_millis(500);
 const LOOK_LAST: Duration = Duration::from_secs(5);
 /// The pause before a pane is looked for again.
 const PANE_AGAIN: Duration = Duration::from_secs(1);
-/// Most keys that are pressed to remove a text of ours, two a line.
-const CLEAR_KEYS_MAX: usize = 200;
-/// The pause after each of them.
-const CLEAR_PAUSE: Duration = Duration::from_millis(30);
 /// How long a program may take to say that it takes what is typed, before a person is told: it
 /// may ask something that no hook tells of.
 const START_MAX: Duration = Duration::from_secs(20);
@@ -39,6 +36,11 @@ const START_MAX: Duration = Duration::from_secs(20);
 const INTERRUPT_MAX: Duration = Duration::from_secs(2);
 /// The same before it is looked whether our own text came back into the line.
 const CLEAR_AFTER: Duration = Duration::from_millis(300);
+/// How long the first text waits for a program to take pastes in brackets: that it does is heard
+/// by a process besides the terminal.
+const BRACKETS_MAX: Duration = Duration::from_secs(2);
+/// The pause between two looks for it.
+const BRACKETS_EVERY: Duration = Duration::from_millis(50);
 /// Longest text that is pasted; of a longer one the name of a file with it.
 const TEXT_BYTES_MAX: usize = 8 * 1024;
 
@@ -77,6 +79,8 @@ struct State {
     is_held: bool,
     /// Whether the last text was given again because it was never seen in its line.
     is_given_again: bool,
+    /// Whether a text has waited for brackets.
+    has_waited: bool,
 }
 
 /// What a typist works with.
@@ -321,7 +325,7 @@ async fn type_all(typist: Typist, voice: &Voice, tell: &Sender<Fact>) {
             is_told = true;
             send(tell, Fact::Waits { why: "start".to_owned() }).await;
         }
-        let is_held = is_held && typist.sight().await.why.is_some();
+        let is_held = is_held && typist.sight().await.is_some();
         if !is_held && std::mem::take(&mut typist.desk.state().is_held) {
             send(tell, Fact::Free).await;
         }
@@ -361,7 +365,22 @@ impl Typist {
             if let Some(why) = self.obstacle(id).await {
                 return Some(why);
             }
-            let pasted = match self.shortened(id, text) {
+            let is_safe = match presses_keys(&text) {
+                true => self.takes_brackets().await,
+                false => Ok(true),
+            };
+            let is_safe = match is_safe {
+                Ok(is_safe) => is_safe,
+                Err(cause) => {
+                    warn!("block {id}: {}", cause.chain());
+                    return Some("pane");
+                }
+            };
+            // Somebody may have begun to type while it waited.
+            if !is_safe && let Some(why) = self.sight().await {
+                return Some(why);
+            }
+            let pasted = match self.shortened(id, text, is_safe) {
                 Ok(text) => {
                     while fault::holds("text_claimed") {
                         sleep(PAUSE).await;
@@ -392,25 +411,6 @@ impl Typist {
         self.pane.screen().await.is_ok_and(|screen| screen.holds_ours(mark))
     }
 
-    /// Removes a text of ours from the line in which one types; whether nothing is left there.
-    pub(super) async fn clear(&self) -> bool {
-        let Some(mark) = &self.place.typed.input else { return false };
-        for _ in 0..CLEAR_KEYS_MAX {
-            if let Err(cause) = self.pane.press("C-u").await {
-                warn!("our text is left in its line: {}", cause.chain());
-                return false;
-            }
-            sleep(CLEAR_PAUSE).await;
-            match self.pane.screen().await.map(|screen| screen.draft(mark)) {
-                Ok(None) => return true,
-                Ok(Some(draft)) if is_ours(&draft) => {}
-                // Somebody types there.
-                Ok(Some(_)) | Err(_) => return false,
-            }
-        }
-        false
-    }
-
     /// Ends the turn that runs. Before its first word the program puts our own text back into its
     /// line: that is removed, anything else is not.
     async fn interrupt(&self) {
@@ -438,11 +438,25 @@ impl Typist {
         }
     }
 
-    /// Returns what is pasted: of a text that is long, or into which the program would put files
-    /// that it names, the name of a file that holds it.
-    fn shortened(&self, id: &BlockId, text: String) -> Result<String> {
+    /// Returns whether the program takes pastes in brackets, in which no key is pressed.
+    async fn takes_brackets(&self) -> Result<bool> {
+        let deadline = Instant::now() + BRACKETS_MAX;
+        loop {
+            let takes_them = self.pane.is_bracketed().await?;
+            let has_waited = self.desk.state().has_waited;
+            if takes_them || has_waited || Instant::now() >= deadline {
+                self.desk.state().has_waited = true;
+                return Ok(takes_them);
+            }
+            sleep(BRACKETS_EVERY).await;
+        }
+    }
+
+    /// Returns what is pasted: of a text that is long, that would press keys, or into which the
+    /// program would put files that it names, the name of a file that holds it.
+    fn shortened(&self, id: &BlockId, text: String, is_safe: bool) -> Result<String> {
         let why = match text.len() <= TEXT_BYTES_MAX {
-            true if !is_filled_in(&text, &self.place.folder) => return Ok(text),
+            true if is_safe && !is_filled_in(&text, &self.place.folder) => return Ok(text),
             true => "is in a file",
             false => "is too long for here",
         };

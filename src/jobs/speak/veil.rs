@@ -29,6 +29,8 @@ pub(in crate::jobs) fn secrets(
     (folder, env): (&Utf8Path, &[(String, String)]),
 ) -> Vec<String> {
     let mut named: Vec<&Secret> = config.webhooks.values().map(|it| &it.secret).collect();
+    let app = config.assistant.as_ref().and_then(|it| it.linkedin.as_ref());
+    named.extend(app.into_iter().flat_map(|it| [&it.client_id, &it.client_secret]));
     let mut values: Vec<String> = Vec::new();
     for engine in config.engines.values() {
         match &engine.body {
@@ -139,6 +141,9 @@ impl Veil {
     /// Covers what an agent said in a turn.
     pub(in crate::jobs) fn cover_fact(&self, fact: &mut Fact) {
         if let Fact::Ended { text, .. } | Fact::Taken { answer: Some(text), .. } = fact {
+            *text = self.cover(text);
+        }
+        if let Fact::Ended { before_typed: Some(text), .. } = fact {
             *text = self.cover(text);
         }
     }

@@ -21,7 +21,8 @@ impl Telemetry {
     /// Keeps what was read: the entries, and what is known of the run.
     pub(super) fn keep(&mut self, entries: Vec<Value>) -> Result<()> {
         let report = &mut self.report;
-        for text in [&mut report.summary, &mut report.stray].into_iter().flatten() {
+        let last = [&mut report.summary, &mut report.stray].into_iter().flatten();
+        for text in last.chain(&mut report.warnings) {
             *text = self.veil.cover(text);
         }
         for mut entry in entries {

@@ -5,9 +5,14 @@
 
 use serde_json::{Value, json};
 
-use crate::base::{Millis, read_loose_json};
+use crate::base::{Millis, read_loose_json, truncate_chars};
 use crate::jobs::telemetry::tally::{Tally, Tokens};
 use crate::jobs::telemetry::{NAME_CHARS_MAX, Reading, Report, TEXT_CHARS_MAX, limit, words};
+
+/// Most warnings of one run that are kept.
+const WARNINGS_MAX: usize = 10;
+/// Longest warning, in characters.
+const WARNING_CHARS_MAX: usize = 500;
 
 /// Parses one line; a line that is not a JSON object is text.
 pub(super) fn read_line(line: &str, now: Millis, report: &mut Report) -> Reading {
@@ -50,6 +55,13 @@ pub(super) fn read_line(line: &str, now: Millis, report: &mut Report) -> Reading
             let id = &object["tool_id"];
             entries.push(json!({"type": "tool_result", "id": id, "ok": ok, "text": said}));
         }
+        "error" if object["severity"] == "warning" => {
+            let message = words(&object["message"]);
+            report.limit = limit::in_words(&message, now);
+            entries.push(json!({"type": "warning", "text": message}));
+            warn(report, &message);
+            report.summary.get_or_insert(message);
+        }
         "error" => {
             let message = words(&object["message"]);
             report.limit = limit::in_words(&message, now);
@@ -63,6 +75,15 @@ pub(super) fn read_line(line: &str, now: Millis, report: &mut Report) -> Reading
         _ => {}
     }
     Reading { entries, is_final: false }
+}
+
+/// Notes a warning of the engine for the job's row, once.
+fn warn(report: &mut Report, message: &str) {
+    let words = message.split_whitespace().collect::<Vec<_>>().join(" ");
+    let warning = truncate_chars(&format!("engine_warning: {words}"), WARNING_CHARS_MAX);
+    if report.warnings.len() < WARNINGS_MAX && !report.warnings.contains(&warning) {
+        report.warnings.push(warning);
+    }
 }
 
 /// Returns the text assembled from chunks, which becomes the last words.
@@ -179,6 +200,24 @@ mod tests {
             let limit = run(&line.to_string()).0.limit.unwrap();
             assert_eq!(limit.retry_at, wait_ms.map(|it| NOW.plus(it)), "{message}");
         }
+    }
+
+    #[test]
+    fn a_run_that_gemini_stopped_is_no_retry_and_has_a_warning() {
+        let stopped = concat!(
+            r#"{"type":"error","timestamp":"2026-11-27T13:20:11.402Z","severity":"warning","#,
+            r#""message":"Loop detected, stopping execution"}"#
+        );
+        let piece = r#"{"type":"message","role":"assistant","content":"aaaa","delta":true}"#;
+        let result = r#"{"type":"result","status":"success","stats":{}}"#;
+        let (report, entries, ends) = run(&[piece, stopped, result].join("\n"));
+        assert_eq!((types(&entries), ends), (vec!["text", "warning", "usage", "done"], 1));
+        assert_eq!(entries[1]["text"], "Loop detected, stopping execution");
+        assert_eq!(report.warnings, ["engine_warning: Loop detected, stopping execution"]);
+        assert_eq!((report.summary.as_deref(), report.is_error), (Some("aaaa"), false));
+        let (report, ..) = run(&format!("{stopped}\n{}", format!("{stopped}\n").repeat(99)));
+        assert_eq!(report.warnings.len(), 1);
+        assert_eq!(report.summary.as_deref(), Some("Loop detected, stopping execution"));
     }
 
     #[test]

@@ -87,6 +87,8 @@ pub(super) struct Report {
     pub(super) limit: Option<limit::Limit>,
     /// Its last refused request.
     pub(super) refusal: Option<Refusal>,
+    /// What the engine itself warned of, for the job's row.
+    pub(super) warnings: Vec<String>,
     /// Why its listener could not go on, although it had more to say.
     pub(super) unheard: Option<String>,
     /// The tokens reported so far, until a line reports the total.

@@ -41,6 +41,8 @@ pub enum StepKind {
     Failed,
     /// It retries a request that its provider refused.
     Retried,
+    /// Its engine warned of something.
+    Warned,
     /// Part of its output was skipped.
     Cut,
     /// The server refused its request.
@@ -84,6 +86,7 @@ impl Step {
                 (StepKind::Cut, &Value::Null, words)
             }
             "reset" => (StepKind::Retried, &Value::Null, words(&entry["error"])),
+            "warning" => (StepKind::Warned, &Value::Null, words(&entry["text"])),
             "refusal" => (StepKind::Refused, &entry["code"], refusal(entry)),
             "changed" => (StepKind::Changed, &entry["name"], words(&entry["input"])),
             "done" if is_ok => (StepKind::Done, &Value::Null, words(&entry["text"])),
@@ -162,6 +165,7 @@ mod tests {
         assert_eq!(kind(json!({"type": "usage", "input_tokens": 5})), None);
         assert_eq!(kind(json!({"type": 7})), None);
         assert_eq!(kind(json!({"type": "reset", "error": "busy"})), Some(StepKind::Retried));
+        assert_eq!(kind(json!({"type": "warning", "text": "stop"})), Some(StepKind::Warned));
         let cut = Step::of(&json!({"seq": 1, "type": "reset", "cut_bytes": 70})).unwrap();
         assert_eq!(cut.kind, StepKind::Cut);
         assert_eq!(cut.line, "70 bytes of its output were passed over");

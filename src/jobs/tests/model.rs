@@ -8,9 +8,10 @@ use rusqlite::{Connection, named_params};
 use serde_json::Map;
 
 use crate::base::limit::{KIND_QUEUED_MAX, QUEUED_MAX};
-use crate::base::{Actor, Clock, Ids, JobId, Millis, PersonId, Result};
+use crate::base::{Actor, ApprovalId, Clock, Ids, JobId, Millis, PersonId, Result};
 use crate::jobs::queue::claim::{Caps, claim, unclaim};
 use crate::jobs::queue::lane::{Capacities, refresh_all};
+use crate::jobs::queue::parking;
 use crate::jobs::queue::waiting::Rules;
 use crate::jobs::rows::pool::{Pool, PoolCaps};
 use crate::jobs::rows::table;
@@ -93,6 +94,23 @@ impl Bench {
         done
     }
 
+    /// Returns a job parked for an approval.
+    pub(in crate::jobs) fn parked(&mut self, lane: Option<&str>) -> (JobId, ApprovalId) {
+        let approval: ApprovalId = self.ids.mint();
+        let new = self.request("a", lane, 0, 0);
+        let id = self.add(new);
+        self.tx(|bench, tx| {
+            let job = claim(tx, &bench.caps, id.as_str(), "c").unwrap().unwrap();
+            parking::wait_for(tx, &job, &approval).unwrap();
+            parking::keep_session(tx, &job.id, "s1").unwrap();
+        });
+        self.tx(|bench, tx| {
+            let (done, lanes) = (Outcome::default(), &bench.caps.lanes);
+            settle(tx, &id, &done, None, &bench.hooks, lanes).unwrap()
+        });
+        (id, approval)
+    }
+
     pub(in crate::jobs) fn request(
         &self,
         kind: &str,
@@ -108,6 +126,7 @@ impl Bench {
             topic_id: None,
             persona_name: None,
             inputs: Map::new(),
+            sources: Vec::new(),
             grants: Vec::new(),
             requested_by: Actor::System,
             priority,

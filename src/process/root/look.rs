@@ -9,7 +9,7 @@ use std::path::Path;
 
 use camino::Utf8Path;
 use nix::errno::Errno;
-use nix::fcntl::{OFlag, RenameFlags, renameat2};
+use nix::fcntl::OFlag;
 use nix::unistd::{UnlinkatFlags, unlinkat};
 
 use crate::base::{Context, Error, ErrorKind, Result};
@@ -84,25 +84,12 @@ impl Root {
     pub fn rename(&self, from: &Utf8Path, to: &Utf8Path) -> Result<bool> {
         check_plain(from)?;
         check_plain(to)?;
-        let gone = || Error::not_found(format!("{from} is not there")).code(FILE_GONE);
-        let (folder, name) = self.parent(from, false)?;
-        let folder = folder.ok_or_else(gone)?;
-        let (target, new) = self.parent(to, true)?;
-        let target = target.ok_or_else(gone)?;
-        match renameat2(&folder, name, &target, new, RenameFlags::RENAME_NOREPLACE) {
-            Ok(()) => {
-                for changed in [folder, target] {
-                    let synced = File::from(changed).sync_all();
-                    synced.context(ErrorKind::Unavailable, || format!("cannot sync {to}"))?;
-                }
-                Ok(true)
-            }
-            Err(Errno::EEXIST) => Ok(false),
-            Err(Errno::ENOENT) => Err(gone()),
-            Err(cause) => {
-                Err(Error::unavailable(format!("cannot move {from} to {to}")).source(cause))
-            }
+        if self.parent(from, false)?.0.is_none() {
+            let message = format!("{from} is not there");
+            return Err(Error::not_found(message).code(FILE_GONE));
         }
+        self.parent(to, true)?;
+        self.move_to(from.as_std_path(), self, to.as_std_path())
     }
 
     /// Removes an entry that is not a folder; links are not followed.

@@ -191,7 +191,11 @@ impl Root {
         Ok((self.folder_above(path.as_std_path(), make)?.0, name))
     }
 
-    fn folder_above<'a>(&self, path: &'a Path, make: bool) -> Result<(Option<OwnedFd>, &'a OsStr)> {
+    pub(super) fn folder_above<'a>(
+        &self,
+        path: &'a Path,
+        make: bool,
+    ) -> Result<(Option<OwnedFd>, &'a OsStr)> {
         let name = path.file_name().ok_or_else(|| not_a_file(&shown(path)))?;
         let above = path.parent().unwrap_or(Path::new(""));
         let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;

@@ -1,8 +1,12 @@
 //! One tmux pane: its screen, pasting, and key presses.
 
+use camino::Utf8Path;
+
 use crate::base::{Error, Result, fault};
 use crate::process::terminal::Terminals;
+use crate::process::terminal::brackets::{IN_BRACKETS, command};
 use crate::process::terminal::screen::{FORM, Screen};
+use crate::process::terminal::text::presses_keys;
 
 /// Stands before the screen in what tmux prints.
 const SCREEN: &str = "wb-screen";
@@ -44,13 +48,14 @@ pub struct PaneState {
 
 impl Pane {
     /// Starts a program in a new pane. `env` is visible in the process list and must not contain
-    /// secrets.
+    /// secrets. `watcher` is the program of the process that watches whether it takes pastes in
+    /// brackets.
     ///
     /// # Errors
     /// `unavailable`, with code `no_terminal` if no suitable tmux is installed.
     pub async fn start(
         terminals: &Terminals,
-        session: &str,
+        (session, watcher): (&str, &Utf8Path),
         cwd: &str,
         env: &[(&str, &str)],
         argv: &[&str],
@@ -65,6 +70,10 @@ impl Pane {
         pairs.iter().for_each(|it| words.extend(["-e", it]));
         words.push("--");
         words.extend(argv);
+        // In the same list: nothing has been printed by then.
+        let (tmux, socket) = terminals.place().await?;
+        let (target, watch) = (format!("={session}:"), command(watcher, tmux, socket));
+        words.extend([";", "pipe-pane", "-O", "-t", &target, &watch]);
         let said = terminals.tell(&words).await?;
         Pane::read(terminals, session, &said)
     }
@@ -178,7 +187,17 @@ impl Pane {
         self.terminals.tell(&words).await
     }
 
-    /// Pastes a text, if the pane is the intended one and accepts input.
+    /// Returns whether its program takes what is pasted in brackets now.
+    ///
+    /// # Errors
+    /// Same as [`Pane::standing`].
+    pub async fn is_bracketed(&self) -> Result<bool> {
+        let words = ["display-message", "-p", "-t", &self.id, IN_BRACKETS];
+        Ok(self.terminals.tell(&words).await?.trim() == "1")
+    }
+
+    /// Pastes a text, if the pane is the intended one and accepts input, and in brackets if
+    /// anything in it could press a key.
     ///
     /// # Errors
     /// Same as [`Pane::standing`]; it is then unknown whether the text was written.
@@ -192,6 +211,10 @@ impl Pane {
             "#{{||:#{{pane_dead}},#{{||:#{{!=:#{{pane_in_mode}},0}},\
              #{{||:#{{pane_input_off}},#{{!=:#{{pane_pid}},{pid}}}}}}}}}"
         );
+        let is_other = match presses_keys(text) {
+            true => format!("#{{||:{is_other},#{{!=:{IN_BRACKETS},1}}}}"),
+            false => is_other,
+        };
         let is_other = if fault::is_off("pane_guard") { "0" } else { is_other.as_str() };
         let words = [
             "load-buffer",

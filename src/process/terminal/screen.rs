@@ -61,8 +61,8 @@ impl Screen {
         self.text.lines().any(|line| typed_from(line, mark).is_some()) && !self.has_left(mark)
     }
 
-    /// Returns what somebody has typed into that line: dim text is a hint of the program, inverse
-    /// text its cursor.
+    /// Returns what somebody has typed into that line, empty if nothing; `None` if the line is not
+    /// on the screen. Dim text is a hint of the program, inverse text its cursor.
     pub fn draft(&self, mark: &str) -> Option<String> {
         let lines: Vec<&str> = self.text.lines().collect();
         let (first, last) = typed_lines(&lines, mark)?;
@@ -72,7 +72,7 @@ impl Screen {
             typed.trim_matches(|it: char| it.is_whitespace() || FRAME.contains(&it)).to_owned()
         };
         let typed = lines[first..=last].iter().map(typed).collect::<Vec<_>>().join("\n");
-        (!typed.trim().is_empty()).then(|| typed.trim().to_owned())
+        Some(typed.trim().to_owned())
     }
 
     /// Returns the names in the marks of that line, and below it: a long text continues there,
@@ -227,9 +227,9 @@ mod tests {
     #[test]
     fn a_hint_is_no_draft() {
         let of = |line: &str| Screen::of(&format!("above\n{line}\n  ? for shortcuts\n")).draft("❯");
-        assert_eq!(of("❯ \x1b[7mT\x1b[0m\x1b[2mry \"edit\"\x1b[0m"), None);
+        assert_eq!(of("❯ \x1b[7mT\x1b[0m\x1b[2mry \"edit\"\x1b[0m"), Some(String::new()));
         assert_eq!(of("\x1b[2m│\x1b[0m ❯\u{a0}fix the\x1b[7m \x1b[0m   │"), Some("fix the".into()));
-        assert_eq!(of("❯ "), None);
+        assert_eq!(of("❯ "), Some(String::new()));
         assert_eq!(Screen::of("no line at all").draft("❯"), None);
         let two = Screen::of("❯ old\n\n────\n❯ ‹wb:01› one\n❯ two\n────").draft("❯").unwrap();
         assert_eq!(two, "‹wb:01› one\ntwo");
@@ -242,7 +242,7 @@ mod tests {
     fn a_prompt_below_others_is_a_line_of_its_own() {
         for between in ["", "you said 20\n", "two\nlines\n"] {
             let screen = at(&format!("────\n❯ {OLD}\n{between}❯ "), 3, 2);
-            assert_eq!(screen.draft("❯"), None, "{between}");
+            assert_eq!(screen.draft("❯").as_deref(), Some(""), "{between}");
             assert!(screen.typed_names("❯").is_empty(), "{between}");
         }
         let typed = at(&format!("❯ {OLD}\nyou said 20\n❯ mine"), 2, 6);

@@ -127,6 +127,11 @@ impl Terminals {
         self.set_up().await
     }
 
+    /// Returns the program and the socket with which any process reaches the site's tmux server.
+    pub(super) async fn place(&self) -> Result<(&Utf8Path, &Utf8Path)> {
+        Ok((self.program().await?, &self.0.socket))
+    }
+
     /// Runs one tmux command list and returns its output.
     pub(in crate::process) async fn tell(&self, words: &[&str]) -> Result<String> {
         self.tell_with(words, Vec::new()).await

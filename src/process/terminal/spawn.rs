@@ -53,7 +53,7 @@ pub(in crate::process) async fn spawn_in_pane(
         [(MARK, job), (PLACE, job_dir.as_str())].into_iter().chain(left_out).collect();
     let argv = [program.as_str(), "__guard", job_dir.as_str()];
     let cwd = job_dir.as_str();
-    let made = Pane::start(&pane.terminals, &pane.session, cwd, &env, &argv).await?;
+    let made = Pane::start(&pane.terminals, (&pane.session, program), cwd, &env, &argv).await?;
     let guard = match knock(children, (job_dir, job), &made, &pane.key).await {
         Ok(guard) => guard,
         Err(cause) => {

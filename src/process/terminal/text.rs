@@ -1,7 +1,7 @@
 //! Prepares text for pasting, and recognizes it.
 //!
-//! **Invariant:** the only control characters pasted are tab and line feed, and the only marks are
-//! those of the text itself.
+//! **Invariant:** the only control characters pasted are tab and line feed, these only in brackets,
+//! and the only marks are those of the text itself.
 
 /// The opening of the mark with a text's name.
 pub(super) const OPENS: &str = "‹wb:";
@@ -18,6 +18,11 @@ pub fn sanitized(text: &str) -> String {
     let is_kept = |it: &char| matches!(it, '\n' | '\t') || !it.is_control();
     let plain: String = text.replace("\r\n", "\n").chars().filter(is_kept).collect();
     plain.replace(OPENS, "<wb:")
+}
+
+/// Returns whether a sanitized text would press keys if no brackets were around it.
+pub fn presses_keys(text: &str) -> bool {
+    text.contains(char::is_control)
 }
 
 /// Returns a text with the mark by which it is recognized, and an end mark, so that anything typed

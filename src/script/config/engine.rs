@@ -2,14 +2,21 @@
 
 use std::collections::BTreeMap;
 
+use camino::Utf8Path;
 use serde::Serialize;
+use serde_json::json;
 
+use crate::base::digest_hex;
 use crate::script::config::output::Reads;
+use crate::script::config::program::program;
 use crate::script::config::secret::EnvValue;
 use crate::script::load::anthropic::Anthropic;
 use crate::script::load::gateway::Subscribed;
 use crate::script::load::live_agent::{Speaks, Speech};
 use crate::script::source::location::Location;
+
+/// Characters of a mark.
+const MARK_CHARS: usize = 16;
 
 /// How an agent is run.
 #[derive(Clone, Debug, Serialize)]
@@ -37,6 +44,23 @@ impl Engine {
     /// Returns whether it is built in.
     pub fn is_builtin(&self) -> bool {
         matches!(self.body, EngineBody::Builtin(_))
+    }
+
+    /// Returns what tells it from another engine of the same name, which does not know its
+    /// sessions: a short digest of its type, protocol, output and program, seen from the script's
+    /// folder. Arguments and the environment may change.
+    pub fn mark(&self, folder: &Utf8Path) -> String {
+        let speaks = self.speech.as_ref().map(|it| it.speaks);
+        let program = match &self.body {
+            EngineBody::Process { command, .. } => program(command, folder),
+            EngineBody::Builtin(_) | EngineBody::Anthropic(_) | EngineBody::Gateway(_) => {
+                String::new()
+            }
+        };
+        let told = json!([self.body.word(), speaks, self.reads(), program]);
+        let mut mark = digest_hex(told.to_string().as_bytes());
+        mark.truncate(MARK_CHARS);
+        mark
     }
 
     /// Returns the format of its output, if it is parsed.
@@ -152,4 +176,39 @@ pub enum PromptBy {
 pub enum Builtin {
     /// Applies the ```` ```suggestion ```` blocks of a Topic.
     Suggestions,
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+
+    fn mark(command: &[&str], folder: &str) -> String {
+        let engine = Engine {
+            name: "e".to_owned(),
+            body: EngineBody::Process {
+                command: command.iter().map(|it| (*it).to_owned()).collect(),
+                prompt: PromptBy::Stdin,
+                reads: None,
+                env: BTreeMap::new(),
+            },
+            is_held_by_limits: true,
+            speech: None,
+            sessions: Sessions::default(),
+            asks: Vec::new(),
+            trusted: Vec::new(),
+            at: Location { file: Arc::from(Utf8Path::new("wiki-browser.lua")), line: 1, column: 1 },
+        };
+        engine.mark(Utf8Path::new(folder))
+    }
+
+    #[test]
+    fn an_engine_is_the_same_where_its_program_is() {
+        let here = mark(&["sh", "bin/ask.sh"], "/srv/site");
+        assert_eq!(here, mark(&["env", "A=b", "/bin/sh", "-eu", "./bin/ask.sh"], "/srv/site"));
+        assert_eq!(here, mark(&["/new/site/bin/ask.sh"], "/new/site"));
+        assert_ne!(here, mark(&["sh", "-c", "exec sh bin/other.sh"], "/srv/site"));
+        assert_ne!(here, mark(&["timeout", "30", "bin/other.sh"], "/srv/site"));
+    }
 }

@@ -40,9 +40,9 @@ impl JsonSchema {
         &self.text
     }
 
-    /// Returns keywords that are probably misspelt, with their places and the nearest known
-    /// keyword. Validators ignore unknown keywords, so such a constraint would never be checked.
-    pub fn unknown_words(&self) -> Vec<(String, &'static str)> {
+    /// Returns the places of unknown keywords, each with what was probably meant. Validators ignore
+    /// unknown keywords, so such a constraint would never be checked.
+    pub fn unknown_words(&self) -> Vec<(String, String)> {
         let mut found = Vec::new();
         collect_unknown(&self.text, "", &mut found);
         found.sort();
@@ -137,14 +137,28 @@ const WORDS: [&str; 62] = [
     "$recursiveAnchor",
 ];
 /// Keywords whose value maps names to schemas.
-const NAMES_SCHEMAS: [&str; 5] =
-    ["$defs", "definitions", "dependentSchemas", "patternProperties", "properties"];
+const NAMES_SCHEMAS: [&str; 6] =
+    ["$defs", "definitions", "dependencies", "dependentSchemas", "patternProperties", "properties"];
 /// Keywords whose value is data.
 const HOLDS_DATA: [&str; 6] =
     ["const", "default", "dependentRequired", "enum", "examples", "$vocabulary"];
 
+/// Words of other schemas, with the keywords for what they mean.
+const USUAL: [(&[&str], &str); 10] = [
+    (&["max", "maxValue", "max_value"], "`maximum`, `maxLength` or `maxItems`"),
+    (&["min", "minValue", "min_value"], "`minimum`, `minLength` or `minItems`"),
+    (&["length", "len", "size"], "`minLength` and `maxLength`, or `minItems` and `maxItems`"),
+    (&["range", "between"], "`minimum` and `maximum`"),
+    (&["mandatory", "optional", "needed"], "`required`, a list of names beside `properties`"),
+    (&["choices", "choice", "values", "options", "one_of"], "`enum`"),
+    (&["nullable"], "`type`: [\"string\", \"null\"]"),
+    (&["regex", "regexp", "match", "matches"], "`pattern`"),
+    (&["fields", "props", "attributes"], "`properties`"),
+    (&["about", "desc", "doc", "help"], "`description`"),
+];
+
 /// Searches a schema and its subschemas. The JSON parser bounds the depth.
-fn collect_unknown(schema: &Value, at: &str, found: &mut Vec<(String, &'static str)>) {
+fn collect_unknown(schema: &Value, at: &str, found: &mut Vec<(String, String)>) {
     let place = |word: &str| if at.is_empty() { word.to_owned() } else { format!("{at}.{word}") };
     match schema {
         Value::Array(list) => list.iter().for_each(|it| collect_unknown(it, at, found)),
@@ -162,7 +176,7 @@ fn collect_unknown(schema: &Value, at: &str, found: &mut Vec<(String, &'static s
                     _ if WORDS.contains(&word.as_str()) => {
                         collect_unknown(value, &place(word), found);
                     }
-                    _ => found.extend(near(word).map(|near| (place(word), near))),
+                    _ => found.extend(hint(word).map(|hint| (place(word), hint))),
                 }
             }
         }
@@ -170,10 +184,21 @@ fn collect_unknown(schema: &Value, at: &str, found: &mut Vec<(String, &'static s
     }
 }
 
+/// Returns what an unknown keyword was probably meant to be; `None` for one that is only a note.
+fn hint(word: &str) -> Option<String> {
+    let meant = USUAL.iter().find(|it| it.0.contains(&word)).map(|it| it.1.to_owned());
+    let meant = meant.or_else(|| near(word).map(|it| format!("`{it}`")));
+    match meant {
+        Some(meant) => Some(format!("did you mean {meant}?")),
+        None if word.starts_with(['$', '_']) || word.starts_with("x-") => None,
+        None => Some(format!("it has no effect; \"x-{word}\" is for notes of your own")),
+    }
+}
+
 fn near(word: &str) -> Option<&'static str> {
     let far = |known: &&str| strsim::osa_distance(known, word);
     let nearest = WORDS.iter().copied().min_by_key(far)?;
-    (far(&nearest) <= 2 && word.len() > 3).then_some(nearest)
+    (far(&nearest) <= (word.len() / 3).min(2)).then_some(nearest)
 }
 
 /// The types that a value may have.
@@ -264,15 +289,51 @@ mod tests {
             "propertys": {"team": {"type": "string"}},
             "properties": {"require": {"type": "string", "minLenght": 1}},
             "$defs": {"titel": {"type": "string"}},
-            "x-ours": 1,
+            "dependencies": {"team": ["seats"], "seats": {"max": 3}},
+            "x-ours": {"max": 1}, "$ours": 1, "default": {"max": 1}, "title": "max",
         }))
         .unwrap();
         let unknown = schema.unknown_words();
-        let shown: Vec<String> = unknown.iter().map(|(at, near)| format!("{at} {near}")).collect();
+        let shown: Vec<String> = unknown.iter().map(|(at, hint)| format!("{at}: {hint}")).collect();
         assert_eq!(
             shown,
-            ["properties.require.minLenght minLength", "propertys properties", "require required"]
+            [
+                "dependencies.seats.max: did you mean `maximum`, `maxLength` or `maxItems`?",
+                "properties.require.minLenght: did you mean `minLength`?",
+                "propertys: did you mean `properties`?",
+                "require: did you mean `required`?",
+            ]
         );
+    }
+
+    #[test]
+    fn a_word_of_another_schema_is_named_with_the_keyword_for_it() {
+        let meant = |word: &str| {
+            let schema = json!({"properties": {"n": {"type": "integer", word: 9}}});
+            let unknown = JsonSchema::compile(schema).unwrap().unknown_words();
+            unknown.first().map(|it| it.1.clone()).unwrap_or_default()
+        };
+        for (word, keyword) in [
+            ("max", "`maximum`"),
+            ("min", "`minLength`"),
+            ("length", "`maxItems`"),
+            ("mandatory", "`required`"),
+            ("optional", "`required`"),
+            ("choices", "`enum`"),
+            ("values", "`enum`"),
+            ("additional_properties", "`additionalProperties`"),
+            ("unit", "\"x-unit\""),
+        ] {
+            assert!(meant(word).contains(keyword), "{word}: {}", meant(word));
+        }
+        for word in [&WORDS[..], &["x-unit", "$unit"]].concat() {
+            let schema = JsonSchema { text: Arc::new(json!({ word: true })), ..any() };
+            assert_eq!(schema.unknown_words(), [], "{word}");
+        }
+    }
+
+    fn any() -> JsonSchema {
+        JsonSchema::compile(json!(true)).unwrap()
     }
 
     #[test]

@@ -4,11 +4,15 @@
 
 pub(in crate::script) mod engine;
 mod example;
+mod file_words;
 mod input_type;
 pub(in crate::script) mod json_schema;
 pub(in crate::script) mod output;
+pub(in crate::script) mod program;
 pub(in crate::script) mod request_fields;
+mod runners;
 pub(in crate::script) mod secret;
+pub(in crate::script) mod words_behind;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -213,6 +217,24 @@ impl Kind {
     /// Returns the input with this name.
     pub fn input(&self, name: &str) -> Option<&Input> {
         self.inputs.iter().find(|input| input.name == name)
+    }
+
+    /// Returns the names of the inputs that are Sources.
+    pub fn source_names(&self) -> Vec<String> {
+        let sources = self.inputs.iter().filter(|it| it.ty == InputType::Source);
+        sources.map(|it| it.name.clone()).collect()
+    }
+
+    /// Returns the input with the Source that a job works on, among those that are given: the one
+    /// whose blob is an input, else `source_path`, else the first by name. The order in which they
+    /// are written does not count: it is unknown for a table made elsewhere.
+    pub fn source_input(&self, is_given: impl Fn(&Input) -> bool) -> Option<&Input> {
+        let has_blob = |source: &Input| {
+            let mut blobs = self.inputs.iter().filter(|it| it.ty == InputType::Blob);
+            blobs.any(|it| it.from.as_ref() == Some(&source.name))
+        };
+        let sources = self.inputs.iter().filter(|it| it.ty == InputType::Source && is_given(it));
+        sources.min_by_key(|it| (!has_blob(it), it.name != "source_path", it.name.as_str()))
     }
 }
 

@@ -72,7 +72,7 @@ fn shadowed(
     found
 }
 
-/// Warns about inputs that no template shows, and a skill that no prompt mentions.
+/// Warns about inputs and messages that no template shows, and a skill that no prompt mentions.
 fn inputs(title: &str, kind: &Kind, checked: &Checked, draft: &Draft, findings: &mut Findings) {
     let Prompt::Template(template) = &kind.prompt else { return };
     if template.is_empty() {
@@ -88,6 +88,11 @@ fn inputs(title: &str, kind: &Kind, checked: &Checked, draft: &Draft, findings: 
         let message = format!("the prompt of {title} does not name its skill");
         let finding = Diagnostic::warning("unused-skill", message).at(checked.spot("skill"));
         findings.add(finding.note("write Use the {{skill}} skill."));
+    }
+    if kind.inbox.is_some() && !shown.contains("payload") && !shown.contains("message_path") {
+        let message = format!("the prompt of {title} does not show the message");
+        let finding = Diagnostic::warning("unused-input", message).at(checked.spot("prompt"));
+        findings.add(finding.note("write {{payload}}, or {{message_path}} for its file"));
     }
     for input in &kind.inputs {
         if !shown.contains(input.name.as_str()) && template.contains(&format!("{{{}}}", input.name))

@@ -3,12 +3,12 @@
 //!
 //! Each word was tried with the program itself; `docs/engines.md` lists the versions.
 
-use std::collections::BTreeMap;
-
 use serde_json::Value;
 
-use crate::script::config::secret::EnvValue;
+use crate::script::config::words_behind::words_behind;
 use crate::script::config::{Engine, EngineBody};
+use crate::script::load::agent_line::Line;
+use crate::script::load::live_agent::NO_GOALS;
 
 /// Flags by which any agent acts without asking for permission.
 const UNASKED: [&str; 4] = [
@@ -23,16 +23,6 @@ const SETTINGS: &str = concat!(
     r#""--settings", '{"disableAllHooks":true,"apiKeyHelper":"","awsAuthRefresh":"","#,
     r#""awsCredentialExport":"","gcpAuthRefresh":"","otelHeadersHelper":"","proxyAuthHelper":""}'"#
 );
-/// The names in [`SETTINGS`].
-const SETTINGS_KEYS: [&str; 7] = [
-    "disableAllHooks",
-    "apiKeyHelper",
-    "awsAuthRefresh",
-    "awsCredentialExport",
-    "gcpAuthRefresh",
-    "otelHeadersHelper",
-    "proxyAuthHelper",
-];
 
 /// Parts of `sandbox` in Claude Code's settings that name programs.
 const SANDBOX_PROGRAMS: [&str; 4] = ["ripgrep", "seccomp", "bwrapPath", "socatPath"];
@@ -72,6 +62,11 @@ pub enum Agent {
 }
 
 impl Agent {
+    /// Returns the agent that a command runs, also behind `env`, `timeout` and the like.
+    pub fn of_command(command: &[String]) -> Option<Agent> {
+        Agent::of(words_behind(command).0.first()?)
+    }
+
     /// Returns the agent that a program is, judging by its file name.
     pub fn of(program: &str) -> Option<Agent> {
         match program.rsplit('/').next().unwrap_or(program) {
@@ -169,15 +164,12 @@ impl Agent {
 impl Engine {
     /// Returns whether the engine sets an environment variable.
     pub fn sets(&self, name: &str) -> bool {
-        matches!(&self.body, EngineBody::Process { env, .. } if env.contains_key(name))
+        Line::of(self).is_some_and(|it| it.sets(name))
     }
 
     /// Returns the agent that it runs, if known.
     pub fn agent(&self) -> Option<Agent> {
-        match &self.body {
-            EngineBody::Process { command, .. } => Agent::of(command.first()?),
-            EngineBody::Builtin(_) | EngineBody::Anthropic(_) | EngineBody::Gateway(_) => None,
-        }
+        Line::of(self)?.agent()
     }
 
     /// Returns the engine with the command line that is really run, if that starts its agent: the
@@ -185,7 +177,7 @@ impl Engine {
     pub fn running(&self, argv: &[String]) -> Engine {
         let mut running = self.clone();
         if let EngineBody::Process { command, .. } = &mut running.body
-            && argv.first().and_then(|it| Agent::of(it)) == self.agent()
+            && Agent::of_command(argv) == self.agent()
         {
             *command = argv.to_vec();
         }
@@ -193,16 +185,16 @@ impl Engine {
     }
 
     /// Returns the word of its command that disables the agent's permission prompts.
-    pub fn unasked(&self) -> Option<&str> {
-        let EngineBody::Process { command, .. } = &self.body else { return None };
-        let agent = self.agent();
-        let is_unasked = |(at, word): (usize, &String)| {
-            let before = at.checked_sub(1).and_then(|it| command.get(it)).map(String::as_str);
+    pub fn unasked(&self) -> Option<String> {
+        let line = Line::of(self)?;
+        let agent = line.agent();
+        let is_unasked = |(at, word): &(usize, &String)| {
+            let before = at.checked_sub(1).and_then(|it| line.command.get(it)).map(String::as_str);
             let with_agent = match agent {
-                Some(Agent::Gemini) => word == "-y",
-                Some(Agent::Opencode) => word == "--auto",
+                Some(Agent::Gemini) => *word == "-y",
+                Some(Agent::Opencode) => *word == "--auto",
                 Some(Agent::Codex) => {
-                    matches!(before, Some("-s" | "--sandbox")) && word == "danger-full-access"
+                    matches!(before, Some("-s" | "--sandbox")) && *word == "danger-full-access"
                 }
                 _ => false,
             };
@@ -213,14 +205,14 @@ impl Engine {
             );
             UNASKED.contains(&word.as_str()) || with_agent || with_option
         };
-        let found = command.iter().enumerate().find(|it| is_unasked(*it));
-        found.map(|(_, word)| word.as_str())
+        let found = line.command.iter().enumerate().find(is_unasked);
+        found.map(|(_, word)| word.clone())
     }
 
     /// Returns whether Claude Code refuses this command as root, unless it is told that it runs in
     /// a sandbox.
     pub fn is_refused_to_root(&self) -> bool {
-        self.unasked() == Some(UNASKED[0])
+        self.unasked().as_deref() == Some(UNASKED[0])
     }
 
     /// Returns the settings files of Claude Code in the repository, relative to a folder: those
@@ -235,11 +227,9 @@ impl Engine {
     /// Returns whether its agent is Claude Code and reads the settings of a source: `user`,
     /// `project` or `local`. The skills of that source depend on the same option.
     pub fn reads_settings(&self, source: &str) -> bool {
-        let EngineBody::Process { command, env, .. } = &self.body else { return false };
-        if self.agent() != Some(Agent::Claude) {
+        let Some(line) = Line::of(self).filter(|it| it.agent() == Some(Agent::Claude)) else {
             return false;
-        }
-        let line = Line { command, env };
+        };
         let mut named = line.values("--setting-sources").peekable();
         named.peek().is_none() || named.any(|it| it.split(',').any(|it| it.trim() == source))
     }
@@ -253,11 +243,10 @@ impl Engine {
     }
 
     /// Returns the missing flags that keep its agent from starting MCP servers, hooks or plugins
-    /// that the command does not name; empty for an unknown agent.
+    /// that the command does not name, and from turns that nobody gave; empty for an unknown agent.
     pub fn open_doors(&self) -> Vec<&'static str> {
-        let EngineBody::Process { command, env, .. } = &self.body else { return Vec::new() };
-        let Some(agent) = self.agent() else { return Vec::new() };
-        let line = Line { command, env };
+        let Some(line) = Line::of(self) else { return Vec::new() };
+        let Some(agent) = line.agent() else { return Vec::new() };
         let is_typed = self.speech.as_ref().is_some_and(|it| it.typed.is_some());
         let wanted: &[(bool, &'static str)] = match agent {
             // Our own hooks report its turns and stay on; no others are read.
@@ -270,11 +259,12 @@ impl Engine {
                 (line.decides_settings() || line.reads_no_settings(), SETTINGS),
             ],
             // It reads the account's configuration whatever it is told.
-            Agent::Codex if command.iter().any(|it| it == "app-server") => &[
+            Agent::Codex if line.command.iter().any(|it| it == "app-server") => &[
                 (line.sets("CODEX_HOME"), r#"env = { CODEX_HOME = "/srv/codex" }"#),
                 (line.decides_feature("hooks"), r#""--disable", "hooks""#),
                 (line.decides_feature("plugins"), r#""--disable", "plugins""#),
                 (line.decides_feature("apps"), r#""--disable", "apps""#),
+                (line.decides_feature("goals"), NO_GOALS),
             ],
             Agent::Codex => &[
                 (line.has(&["--ignore-user-config"]), r#""--ignore-user-config""#),
@@ -307,64 +297,12 @@ impl Engine {
     }
 }
 
-/// The command line and the environment of an engine.
-struct Line<'a> {
-    command: &'a [String],
-    env: &'a BTreeMap<String, EnvValue>,
-}
-
-impl Line<'_> {
-    /// Returns whether one of these options is present, also as `--option=value`.
-    fn has(&self, options: &[&str]) -> bool {
-        let is_one = |word: &String| {
-            let name = word.split_once('=').map_or(word.as_str(), |(name, _)| name);
-            options.contains(&name)
-        };
-        self.command.iter().any(is_one)
-    }
-
-    fn sets(&self, name: &str) -> bool {
-        self.env.contains_key(name)
-    }
-
-    /// Returns the values of an option.
-    fn values<'l>(&'l self, option: &'l str) -> impl Iterator<Item = &'l str> {
-        self.command.iter().enumerate().filter_map(move |(at, word)| match word.split_once('=') {
-            Some((name, value)) if name == option => Some(value),
-            _ if word == option => self.command.get(at + 1).map(String::as_str),
-            _ => None,
-        })
-    }
-
-    /// Returns whether the command decides about hooks and helpers of Claude Code: explicitly, or
-    /// with a settings file that the script names.
-    fn decides_settings(&self) -> bool {
-        let names = |value: &str, key: &&str| value.contains(&format!("\"{key}\""));
-        let decides = |value: &str| {
-            !value.trim_start().starts_with('{') || SETTINGS_KEYS.iter().all(|it| names(value, it))
-        };
-        self.values("--settings").any(decides)
-    }
-
-    /// Returns whether Claude Code reads no settings at all: neither those of the repository, with
-    /// its skills, nor those of the account.
-    fn reads_no_settings(&self) -> bool {
-        self.values("--setting-sources").any(str::is_empty)
-    }
-
-    /// Returns whether a feature of Codex is explicitly enabled or disabled.
-    fn decides_feature(&self, name: &str) -> bool {
-        let switches = self.values("--disable").chain(self.values("--enable"));
-        let mut settings = self.values("-c").chain(self.values("--config"));
-        switches.into_iter().any(|it| it == name)
-            || settings.any(|it| it.starts_with(&format!("features.{name}=")))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::script::config::PromptBy;
+    use crate::script::config::secret::EnvValue;
+    use crate::script::load::agent_line::SETTINGS_KEYS;
     use crate::script::source::location::Location;
 
     fn engine(command: &[&str], env: &[&str]) -> Engine {
@@ -416,7 +354,8 @@ mod tests {
             engine(&["claude"], &[]).running(&argv).settings_files()
         };
         assert_eq!(run(&["/usr/bin/claude", "-p", "--setting-sources", ""]), (None, None));
-        assert_eq!(run(&["/bin/sh", "-c", "claude --setting-sources="]), (own, local));
+        assert_eq!(run(&["/bin/sh", "-c", "claude --setting-sources="]), (None, None));
+        assert_eq!(run(&["/bin/sh", "-c", "cat --setting-sources="]), (own, local));
     }
 
     #[test]
@@ -431,6 +370,7 @@ mod tests {
             &["gemini", "-y"],
             &["gemini", "--approval-mode", "yolo"],
             &["/opt/bin/opencode", "run", "--auto"],
+            &["nice", "gemini", "-y"],
         ] {
             assert!(engine(command, &[]).unasked().is_some(), "{command:?}");
         }
@@ -468,6 +408,9 @@ mod tests {
         let codex = ["codex", "exec", "--ignore-user-config", "--disable", "hooks"];
         assert_eq!(adds(&codex[..2], &[]), 4);
         assert_eq!(adds(&codex, &[]), 2);
+        let live = ["codex", "app-server", "--disable", "hooks"];
+        let no_goals = [&live[..], &["-c", "features.goals=false"]].concat();
+        assert_eq!([&live[..], &no_goals].map(|it| adds(it, &["CODEX_HOME"])), [3, 2]);
         let named = [&codex[..], &["--enable", "plugins", "-c", "features.apps=false"]].concat();
         assert_eq!(adds(&named, &[]), 0);
         assert_eq!(adds(&["gemini", "-e", "none"], &[]), 2);
@@ -480,6 +423,13 @@ mod tests {
         let env = ["OPENCODE_DISABLE_PROJECT_CONFIG", "XDG_CONFIG_HOME"];
         assert_eq!(adds(&["opencode", "run", "--pure"], &env), 0);
         assert_eq!(adds(&["my-agent"], &[]), 0, "an unknown program");
+        // Behind another program, and with variables that this sets.
+        assert_eq!(adds(&["env", "A=b", "claude", "-p"], &[]), 2);
+        assert_eq!(adds(&["timeout", "60", "claude", "--strict-mcp-config"], &[]), 1);
+        assert_eq!(adds(&["sh", "-c", "exec claude --strict-mcp-config"], &[]), 1);
+        let behind = [&["env", "CODEX_HOME=/srv/codex", "nice"], &no_goals[..]].concat();
+        assert_eq!(adds(&behind, &[]), 2);
+        assert_eq!(adds(&["stdbuf", "-e", "0", "gemini"], &[]), 3, "the option is not its own");
     }
 
     #[test]

@@ -219,6 +219,7 @@ impl Judge<'_> {
         let checked = self.checked;
         let persons = checked.has("persons").then(|| names(checked.lines("persons")));
         let claude_code_persons = names(checked.lines("claude_code_persons"));
+        self.warn_addresses();
         let (tools, web_hosts, linkedin) = (self.tools(), self.web_hosts(), self.linkedin());
         let (vaults, zone, limits) = (self.vaults(folder), self.zone(), self.limits());
         self.warn_unpriced(&runtimes, &limits);
@@ -254,7 +255,7 @@ impl Judge<'_> {
         self.findings.add(Diagnostic::error(code, message).at(spot).note(note));
     }
 
-    fn warn(&mut self, code: &'static str, message: String, spot: &Spot, note: &str) {
+    pub(super) fn warn(&mut self, code: &'static str, message: String, spot: &Spot, note: &str) {
         self.findings.add(Diagnostic::warning(code, message).at(spot).note(note));
     }
 

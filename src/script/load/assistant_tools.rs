@@ -93,6 +93,18 @@ impl Judge<'_> {
         tools
     }
 
+    /// Warns of people who are named by their addresses: nobody has such a name.
+    pub(super) fn warn_addresses(&mut self) {
+        let checked = self.checked;
+        let (persons, others) = (checked.lines("persons"), checked.lines("claude_code_persons"));
+        for (name, spot) in persons.iter().chain(others) {
+            let Some(bare) = name.strip_prefix("person:") else { continue };
+            let message = format!("nobody has the name `{}`", name.escape_debug());
+            let note = format!("write the name alone: \"{}\"", bare.escape_debug());
+            self.warn("bad-name", message, spot, &note);
+        }
+    }
+
     /// Returns the hosts whose pages are fetched without a question.
     pub(super) fn web_hosts(&mut self) -> Vec<String> {
         let mut hosts = Vec::new();

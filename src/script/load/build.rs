@@ -116,7 +116,12 @@ impl<'a> Builder<'a> {
             webhooks,
         };
         judge::look(self.draft, &config, &mut self.findings);
-        (config, self.leads, self.findings.take())
+        let mut findings = self.findings.take();
+        if !self.draft.is_whole {
+            // What they name may be declared after the error that ended the script.
+            findings.retain(|it| !matches!(it.code.as_ref(), "unknown-engine" | "unknown-kind"));
+        }
+        (config, self.leads, findings)
     }
 
     pub(super) fn error(&mut self, code: &'static str, message: String, spot: &Spot, note: &str) {

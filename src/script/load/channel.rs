@@ -298,7 +298,8 @@ impl Judge<'_> {
         }
         let (turns, tokens) = (given.count("turns"), tokens.map(|it| it as i64));
         let budget = TypeBudget { turns, tokens, cost_usd };
-        if budget.is_empty() {
+        // A wrong value is named as such.
+        if budget.is_empty() && !["turns", "tokens", "cost_usd"].iter().any(|it| given.has(it)) {
             let message = format!("`budget` of {} bounds nothing", self.declared.title());
             let note = "write turns, tokens or cost_usd";
             self.error("bad-text", message, checked.spot("budget"), note);
@@ -323,8 +324,10 @@ impl Judge<'_> {
             }
             Ok(text) => Some(text.trim_end().to_owned()),
             Err(cause) => {
-                let note = cause.hint_str().unwrap_or_default().to_owned();
-                self.error("missing-file", cause.message().to_owned(), spot, &note);
+                let note = cause
+                    .hint_str()
+                    .unwrap_or("paths are relative to the script's folder: write channels/NAME.md");
+                self.error("missing-file", cause.message().to_owned(), spot, note);
                 None
             }
         }

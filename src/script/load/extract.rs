@@ -209,10 +209,10 @@ pub(crate) fn check(
         findings.add(Diagnostic::error("unknown-field", message).at(&item.spot).note(note));
     }
     for field in fields.iter().filter(|field| !values.has(field)) {
+        let nil = table.nils.iter().find(|(name, _)| name == field.name).map(|it| &it.1);
         if field.is_required {
-            let nil = table.nils.iter().find(|(name, _)| name == field.name);
             let finding = match nil {
-                Some((_, at)) => {
+                Some(at) => {
                     let message = format!("`{}` of {title} is nil", field.name);
                     Diagnostic::error("nil-field", message).at(at)
                 }
@@ -223,6 +223,8 @@ pub(crate) fn check(
             };
             let needs = format!("it needs {}: {}", field.shape.what(), how_to_write(field));
             findings.add(finding.note(needs));
+        } else if let Some(nil) = nil.and_then(|it| hardly_meant(title, field, it)) {
+            findings.add(nil);
         }
     }
     for field in fields {
@@ -231,6 +233,19 @@ pub(crate) fn check(
         }
     }
     Checked { spot: spot.clone(), is_empty: table.fields.is_empty(), values }
+}
+
+/// Returns the warning about an optional field that is nil, unless nil may be meant there.
+fn hardly_meant(title: Arguments<'_>, field: &Field, at: &Spot) -> Option<Diagnostic> {
+    let written = at.source()?.expected(at.value()?)?;
+    let written = written.split_whitespace().collect::<Vec<_>>().join(" ");
+    let message = format!("`{}` of {title} is nil: `{written}`", field.name);
+    let cause = if written.contains("wb.env") { "set the variable" } else { "correct the name" };
+    let note = format!(
+        "{cause}; if nil is meant, write {} = {written} or nil, or leave it out",
+        field.name
+    );
+    Some(Diagnostic::warning("nil-field", message).at(at).note(note))
 }
 
 /// Parses the default of a field. The schema's tests check that every default parses.
@@ -363,7 +378,11 @@ fn fit_line(
     } else {
         return Some(text.to_owned());
     };
-    findings.add(Diagnostic::error("bad-text", format!("{label} {wrong}")).at(spot));
+    let note = match wrong.starts_with("holds") {
+        true => "write it in one line; a program of several lines goes in a file of its own",
+        false => "",
+    };
+    findings.add(Diagnostic::error("bad-text", format!("{label} {wrong}")).at(spot).note(note));
     None
 }
 
@@ -421,7 +440,8 @@ fn fit_texts(label: Arguments<'_>, table: &Table, findings: &mut Findings) -> Gi
             }
         }
     }
-    Given::Texts(texts)
+    let is_wrong = texts.is_empty() && !table.fields.is_empty();
+    if is_wrong { Given::Wrong } else { Given::Texts(texts) }
 }
 
 fn fit_counts(label: Arguments<'_>, table: &Table, findings: &mut Findings) -> Given {

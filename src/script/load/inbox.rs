@@ -181,11 +181,11 @@ impl InboxBuilder<'_> {
         };
         match compiled {
             Ok(schema) => {
-                for (place, near) in schema.unknown_words() {
+                for (place, hint) in schema.unknown_words() {
                     let message = format!("`{field}` of {title}: {path}: no schema has {place}");
                     let finding = Diagnostic::warning("unknown-keyword", message);
                     let finding = finding.at(self.checked.spot(field));
-                    self.findings.add(finding.note(format!("did you mean `{near}`?")));
+                    self.findings.add(finding.note(hint));
                 }
                 Some(schema)
             }

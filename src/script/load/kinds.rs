@@ -165,7 +165,10 @@ fn no_monitor(kind: &Kind) -> Option<(&'static str, &'static str)> {
     if kind.word() != "kind" {
         Some(("is not a kind of job", "declare it with wb.kind"))
     } else if !kind.inputs.iter().any(|it| is_worker(&it)) {
-        Some(("lacks the input `worker`", "write inputs = { worker = wb.input.line() }"))
+        Some((
+            "lacks the input `worker`",
+            "write inputs = { worker = wb.input.line() } in that kind",
+        ))
     } else if needed().any(|it| it.name != WORKER) {
         Some(("needs other inputs than `worker`", "make them optional, or remove them"))
     } else if kind.produces.is_some() {

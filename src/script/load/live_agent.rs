@@ -175,6 +175,9 @@ impl Speech {
 /// Placeholder of the file with our hooks in [`Typed::hooks`].
 pub const HOOKS_FILE: &str = "{{hooks_file}}";
 
+/// What keeps `codex app-server` from turns that nobody gave: with a goal of its own, it goes on
+/// for ever. Versions without that feature ignore the setting.
+pub const NO_GOALS: &str = r#""-c", "features.goals=false""#;
 /// Placeholder of the file with the agent's rules in [`Speech::system`].
 pub const SYSTEM_FILE: &str = "{{system_file}}";
 /// Placeholder of the configuration of our tools in [`Engine::asks`], as JSON.

@@ -1,6 +1,7 @@
 //! Turns the declarations of a script into a `Config`, with a finding for each mistake.
 
 pub(in crate::script) mod agent;
+mod agent_line;
 pub(in crate::script) mod anthropic;
 pub(in crate::script) mod assistant;
 pub(in crate::script) mod assistant_tools;

@@ -74,6 +74,12 @@ pub fn is_template(text: &str) -> bool {
     Front::find(source).is_some_and(|front| front.has("engine"))
 }
 
+/// Returns whether a path, relative to the script's folder, can be that of a template.
+pub(crate) fn is_beside(path: &Utf8Path) -> bool {
+    let name = path.file_name().unwrap_or_default();
+    path.parent() == Some(Utf8Path::new(FOLDER)) && name.ends_with(".md") && !name.starts_with('.')
+}
+
 /// Adds the declarations of templates to those of the script.
 pub(crate) fn declare(plan: &Plan, draft: &mut Draft) {
     // If the evaluation ended with an error, the engines may not have been reached.
@@ -112,12 +118,7 @@ pub(crate) fn declare(plan: &Plan, draft: &mut Draft) {
 
 /// Returns the Markdown files in the folder, in the order of their names.
 fn files(plan: &Plan) -> BTreeSet<Utf8PathBuf> {
-    let is_meant = |path: &Utf8PathBuf| {
-        let name = path.file_name().unwrap_or_default();
-        path.parent() == Some(Utf8Path::new(FOLDER))
-            && name.ends_with(".md")
-            && !name.starts_with('.')
-    };
+    let is_meant = |path: &Utf8PathBuf| is_beside(path);
     if let Origin::Stored(stored) = &plan.origin {
         return stored.keys().filter(|path| is_meant(path)).cloned().collect();
     }

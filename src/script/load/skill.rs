@@ -42,7 +42,10 @@ impl KindBuilder<'_> {
                 {
                     Some(folder) => format!("a skill is named by its folder: write \"{folder}\""),
                     None => self.meant_skill(path).unwrap_or_else(|| {
-                        format!("write {file}, which begins with the lines ---, name: {name}, ---")
+                        format!(
+                            "write {file}, which begins with the lines ---, name: {name}, \
+                             description: WHEN TO USE IT, ---"
+                        )
                     }),
                 };
                 self.error("missing-skill", message, spot, &note);

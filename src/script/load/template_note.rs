@@ -6,6 +6,9 @@ use crate::script::source::diagnostic::Diagnostic;
 const ONLY_IN_A_SCRIPT: &str =
     "a template cannot have it: declare it in the script, with wb.inbox, wb.agent or wb.kind";
 
+/// What a hint contains that is about the script and not about the template.
+const OF_THE_SCRIPT: [&str; 2] = ["wb.limits {", "wb.input."];
+
 /// Rewrites the hints of findings in templates as front matter.
 pub(crate) fn rewrite(findings: &mut [Diagnostic]) {
     let is_template = |it: &&mut Diagnostic| {
@@ -19,6 +22,9 @@ pub(crate) fn rewrite(findings: &mut [Diagnostic]) {
 
 /// Returns a hint with `name: value` for each `name = value`.
 fn front_matter(note: &str) -> String {
+    if OF_THE_SCRIPT.iter().any(|it| note.contains(it)) {
+        return note.to_owned();
+    }
     let (mut text, mut rest) = (String::new(), note);
     while let Some((before, after)) = rest.split_once(" = ") {
         let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
@@ -131,6 +137,8 @@ mod tests {
             ("write max_running = 2.", "write max_running: 2."),
             ("write verify = function(job) … end", ONLY_IN_A_SCRIPT),
             ("write NAME = …", "write NAME = …"),
+            ("write wb.limits { jobs = 4 }", "write wb.limits { jobs = 4 }"),
+            ("write inputs = { w = wb.input.line() }", "write inputs = { w = wb.input.line() }"),
             ("did you mean `about`?", "did you mean `about`?"),
         ] {
             assert_eq!(front_matter(lua), yaml);

@@ -44,7 +44,7 @@ pub(in crate::script::schema) const ENGINE: [Field; 26] = [
         "command",
         Shape::Lines,
         r#"{ "codex", "exec", "--json" }"#,
-        "Program and arguments of a process.",
+        "Program and arguments of a process; `{{wb_agent}}` is the path of `wb-agent`.",
     ),
     field("prompt", Shape::Word(&PROMPT_BY), r#""stdin""#, "How a process receives its prompt."),
     field("reads", Shape::Word(&READS), r#""codex-jsonl""#, "Form of the output, for telemetry."),

@@ -25,7 +25,11 @@ const STATUS: Member = Member { name: "status", ty: "wb.JobStatus", doc: "Its st
 const REASON: Member =
     Member { name: "reason", ty: "wb.JobReason?", doc: "Why it ended this way; nil for success." };
 const PATH: Member = text("source_path", "The Source.");
-const MAYBE_PATH: Member = maybe("source_path", "The Source it works on.");
+const MAYBE_PATH: Member = maybe(
+    "source_path",
+    "The Source it works on: the one whose blob is an input, else the input `source_path`, else \
+     the first by name.",
+);
 const TOPIC: Member = text("topic_id", "The Topic.");
 const MAYBE_TOPIC: Member = maybe("topic_id", "The Topic it works on.");
 const PROPOSAL: Member = text("proposal_id", "The proposal.");

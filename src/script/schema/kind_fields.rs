@@ -181,7 +181,8 @@ pub(in crate::script::schema) const KIND: [Field; 27] = [
         "was",
         Shape::Line,
         r#""review""#,
-        "Previous name of the kind: jobs queued under it are kept.",
+        "Previous name of the kind: jobs queued under it are kept, and its caps count what ran \
+         under it.",
     ),
     PREPARE,
     CLEANUP,

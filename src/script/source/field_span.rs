@@ -4,6 +4,7 @@
 //! constructor of that call is walked. A table built elsewhere has no constructor there; then the
 //! place of the call is used.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
@@ -23,6 +24,7 @@ pub(crate) struct Source {
     file: Arc<Utf8Path>,
     text: Arc<str>,
     words: OnceLock<Words>,
+    constants: OnceLock<BTreeSet<String>>,
 }
 
 /// The tokens of a text, with indices for lookup.
@@ -109,7 +111,7 @@ impl Words {
 impl Source {
     /// Creates a text that is not lexed yet.
     pub(crate) fn new(file: Arc<Utf8Path>, text: impl Into<Arc<str>>) -> Source {
-        Source { file, text: text.into(), words: OnceLock::new() }
+        Source { file, text: text.into(), words: OnceLock::new(), constants: OnceLock::new() }
     }
 
     /// Lexes the text, unless that was done; concurrent callers wait.
@@ -119,6 +121,11 @@ impl Source {
 
     fn words(&self) -> &Words {
         self.words.get_or_init(|| Words::of(&self.text))
+    }
+
+    /// Returns the names of what is made once, when the file is loaded.
+    pub(crate) fn constants(&self) -> &BTreeSet<String> {
+        self.constants.get_or_init(|| self.outer_locals())
     }
 
     /// Returns its path.
@@ -184,7 +191,38 @@ impl Source {
             let last = self.line_of(self.tokens()[call.open.unwrap_or(call.head)].start());
             if (first..=last).contains(&line) { 0 } else { first.abs_diff(line) }
         };
-        calls.min_by_key(distance)
+        let found = calls.min_by_key(distance);
+        found.or_else(|| name.and_then(|_| self.computed_call(word, line)))
+    }
+
+    /// Returns the only call `word(…) {` on a line, for a name that is computed.
+    fn computed_call(&self, word: &str, line: u32) -> Option<Call> {
+        let first = self.tokens().partition_point(|it| self.line_of(it.start()) < line);
+        let in_line = self.tokens()[first..].iter().take(WORDS_OF_A_LINE_MAX);
+        let in_line = in_line.take_while(|it| self.line_of(it.start()) == line);
+        let mut calls = in_line.enumerate().filter_map(|(step, token)| {
+            let head = first + step;
+            let is_it = token.name(&self.text) == Some(word) && self.is_sign(head + 1, '(');
+            let open = Some(head + 1).filter(|_| is_it).and_then(|it| self.closing(it))? + 1;
+            let end = Some(open).filter(|it| self.is_sign(*it, '{'))?;
+            Some(Call { head: self.start_of(head), end, open: Some(open) })
+        });
+        let call = calls.next()?;
+        calls.next().is_none().then_some(call)
+    }
+
+    /// Returns the bracket that closes one.
+    fn closing(&self, open: usize) -> Option<usize> {
+        let mut depth = 0usize;
+        for (step, token) in self.tokens().get(open..)?.iter().enumerate() {
+            match token.word {
+                Word::Sign('(' | '[' | '{') => depth += 1,
+                Word::Sign(')' | ']' | '}') if depth <= 1 => return Some(open + step),
+                Word::Sign(')' | ']' | '}') => depth -= 1,
+                _ => {}
+            }
+        }
+        None
     }
 
     /// Returns the place of a name in a line, for an unknown global.
@@ -260,7 +298,7 @@ impl Source {
     }
 
     /// Goes back from the last part of `wb.input.topic` to the first.
-    fn start_of(&self, mut head: usize) -> usize {
+    pub(crate) fn start_of(&self, mut head: usize) -> usize {
         let is_name = |at: usize| self.tokens()[at].word == Word::Name;
         while head >= 2 && self.is_sign(head - 1, '.') && is_name(head - 2) {
             head -= 2;

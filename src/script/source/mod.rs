@@ -1,5 +1,6 @@
 //! The text of a script: tokens, spans, places of declarations, and findings about them.
 
+mod absence;
 pub(in crate::script) mod ast;
 pub(in crate::script) mod constructor;
 pub(in crate::script) mod diagnostic;

@@ -112,6 +112,9 @@ fn note(source: &Arc<Source>, line: u32, message: &str, at: Option<usize>) -> St
     {
         return format!("put a comma between `{}` and `{}`", shown(last), shown(here));
     }
+    if let Some(note) = missing_comma(source, line, message, at) {
+        return note;
+    }
     let is_end = here.is_some_and(|it| it.name(source.text()) == Some("end"));
     if let (true, Some(at)) = (is_end, at)
         && all_unclosed(source, at).iter().all(|it| it.1 != "end")
@@ -127,6 +130,26 @@ fn note(source: &Arc<Source>, line: u32, message: &str, at: Option<usize>) -> St
         }
         _ => "check the text just before it".to_owned(),
     }
+}
+
+/// Returns the hint for `f("a" function() … end)`: the comma of a call is missing, not its end.
+fn missing_comma(
+    source: &Arc<Source>,
+    line: u32,
+    message: &str,
+    at: Option<usize>,
+) -> Option<String> {
+    let (here, last) = (source.tokens().get(at?)?, source.tokens().get(at?.checked_sub(1)?)?);
+    let begins_value = match here.name(source.text()) {
+        Some(name) => name == "function" || !KEYWORDS.contains(&name),
+        None => matches!(here.word, Word::Text(_) | Word::Sign('{')),
+    };
+    let is_it = message.starts_with("')' expected")
+        && begins_value
+        && ends_value(source, last)
+        && source.line_of(last.start()) == line;
+    let shown = |token: &Token| source.slice(token.range()).to_owned();
+    is_it.then(|| format!("put a comma between `{}` and `{}`", shown(last), shown(here)))
 }
 
 /// Returns a character that is easily mistaken for another one, and its replacement.

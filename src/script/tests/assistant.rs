@@ -35,6 +35,22 @@ fn an_assistant_has_a_kind_that_no_list_has() {
 }
 
 #[test]
+fn a_person_who_is_named_by_an_address_is_warned_of() {
+    let site = Site::with_head(&assistant(
+        "runtimes = { claude_code = \"c\" }, claude_code_persons = { \"person:ada\" }, \
+         persons = { \"ada\", \"person:bea\" }",
+    ));
+    let loaded = site.loaded();
+    let named = loaded.warnings.iter().filter(|it| it.code == "bad-name");
+    let told: Vec<String> = named.map(ToString::to_string).collect();
+    assert_eq!(told.len(), 2, "{told:?}");
+    for name in ["ada", "bea"] {
+        let words = format!("write the name alone: \"{name}\"");
+        assert!(told.iter().any(|it| it.contains(&words)), "{told:?}");
+    }
+}
+
+#[test]
 fn a_subscription_is_declared_whole_and_is_nobodys_usual_mode() {
     let gateway = |fields: &str, more: &str| {
         let engine = format!("wb.engine \"g\" {{ type = \"gateway\", {fields} }}\n");
@@ -167,6 +183,7 @@ fn a_model_takes_no_jobs_and_money_needs_a_price() {
 fn mistakes_of_an_assistant_are_told_with_their_place() {
     for (fields, expected) in [
         ("runtimes = {}", "5:16 bad-text"),
+        ("runtimes = { claude_code = 1 }", "5:29 wrong-type"),
         ("runtimes = { claud_code = \"c\" }", "5:29 unknown-word"),
         ("runtimes = { claude_code = \"x\" }", "5:29 unknown-engine"),
         ("runtimes = { claude_code = \"c\" }, limits = { run = \"1d\" }", "5:63 out-of-range"),

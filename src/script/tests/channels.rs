@@ -50,6 +50,7 @@ fn mistakes_of_channels_are_told_with_their_line() {
         ("wb.channel_type \"x\" { about = \"a\", intent = \"../x.md\" }", "bad-path"),
         ("wb.channel_type \"x\" { about = \"a\", intent = \"channels/no.md\" }", "missing-file"),
         ("wb.channel_type \"x\" { about = \"a\", budget = {} }", "bad-text"),
+        ("wb.channel_type \"x\" { about = \"a\", budget = { turns = \"10\" } }", "wrong-type"),
         ("wb.channel_type \"x\" { about = \"a\", limits = { hops = 17 } }", "out-of-range"),
         (
             "wb.channel_type \"x\" { about = \"a\", limits = { hops = 65 }, \

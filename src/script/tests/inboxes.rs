@@ -380,6 +380,8 @@ fn what_is_hardly_meant_is_warned_of() {
     assert_eq!(warned(&inbox("")), ["5:1 one-slot"]);
     let with = |more: &str| warned(&format!("{}wb.limits {{ jobs = 4 }}\n", inbox(more)));
     assert_eq!(with(""), [""; 0]);
+    assert_eq!(with("prompt = \"Tear it down.\""), ["6:1 unused-input"]);
+    assert_eq!(with("prompt = \"Read {{message_path}}.\""), [""; 0]);
     assert_eq!(with("concurrency = 5"), ["6:1 shadowed"]);
     assert_eq!(with("hook_timeout = \"5s\""), ["6:1 shadowed"]);
     assert_eq!(with("cwd_template = \"/w/{{message_id}}\""), ["6:1 shadowed"]);

@@ -39,6 +39,8 @@ fn what_is_no_lua_is_told_with_what_to_type() {
         ("wb.site {\n  root = \".,\n}\n", "5:10", "close the text with the same quote"),
         ("wb.site {\n  root = \".\"\nwb.limits {}\n", "6:1", "a `}` is missing before it"),
         ("local f = function()\n", "4:11", "write `end`"),
+        ("wb.on(\"x\" function(event) end)\n", "4:11", "a comma between `\"x\"` and `function`"),
+        ("wb.on(\"x\", print\nlocal a = 1\n", "5:1", "write `)` here"),
         ("wb.site { root = “.” }\n", "4:18", "write the plain quote \""),
         ("if 1 != 2 then end\n", "4:6", "write `~=`"),
         ("if true && true then end\n", "4:10", "write `and`"),
@@ -136,7 +138,11 @@ fn a_wrong_value_is_told_with_a_right_one() {
         ("idle = \"1.5 hours\"".to_owned(), "6:8 bad-duration", "write \"90m\""),
         ("idle = true".to_owned(), "6:8 wrong-type", "write idle = \"3m\""),
         ("inputs = { \"topic_id\" }".to_owned(), "6:10 wrong-type", "write inputs = {"),
-        ("skill = \"skills/z\"".to_owned(), "6:9 missing-skill", "write skills/z/SKILL.md"),
+        (
+            "skill = \"skills/z\"".to_owned(),
+            "6:9 missing-skill",
+            "write skills/z/SKILL.md, which begins with the lines ---, name: z, description: ",
+        ),
         ("produces = \"propsal\"".to_owned(), "6:12 unknown-word", "did you mean `proposal`?"),
     ] {
         told(&kind(&rest), &[expected], &[note]);
@@ -225,6 +231,34 @@ fn what_is_wrong_in_several_files_is_told_at_once() {
     let said = errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n");
     assert!(said.contains("did you mean \"kinds.review\"?"), "{said}");
     assert!(said.contains("leave this require out"), "{said}");
+}
+
+/// What a loop over it would declare is no mistake of its own.
+#[test]
+fn what_is_not_there_is_told_once_however_it_is_walked() {
+    let declares = "wb.kind(\"say-\" .. it.code) { about = it.name }";
+    for (missing, expected) in [
+        ("wb.josn.decode(\"[1]\")", "4:16 unknown-function"),
+        ("wb.names", "4:16 unknown-function"),
+        ("names", "4:13 undefined-global"),
+        ("require(\"lib.plan\").tongues", "3:3 syntax"),
+        ("require(\"lib.plam\").tongues", "4:21 missing-module"),
+    ] {
+        for walk in [
+            "for _, it in ipairs(all) do BODY end",
+            "for _, it in pairs(all) do BODY end",
+            "for it in all do BODY end",
+            "for it in all:gmatch \"%a+\" do BODY end",
+            "for i = 1, #all do local it = all[i] BODY end",
+            "local i = 1 while all[i] do local it = all[i] BODY i = i + 1 end",
+        ] {
+            let walk = walk.replace("BODY", declares);
+            let site = Site::with_head(&format!("local all = {missing}\n{walk}\n"));
+            site.write("lib/plan.lua", "return {\n  tongues = {}\n  other = {},\n}\n");
+            let errors = site.errors();
+            assert_eq!(brief(&errors), [expected], "{walk}");
+        }
+    }
 }
 
 #[test]
@@ -336,4 +370,68 @@ fn loading_grows_with_the_script_and_no_faster() {
     let (short, long) = (best(&few, 16), best(&many, 1));
     // 16 times the kinds; a linear search for each would take 256 times as long.
     assert!(long < short * 4, "16 times 40 kinds: {short:?}, 640 kinds: {long:?}");
+}
+
+/// Returns `line:column` and the text of each warning about a field that is nil.
+fn nils(rest: &str) -> Vec<String> {
+    let site = Site::with_head(rest);
+    site.write("lib/rules.lua", "local M = {}\nfunction M.verify() return \"bad\" end\nreturn M\n");
+    let warnings = site.loaded().warnings;
+    let found: Vec<_> = warnings.into_iter().filter(|it| it.code == "nil-field").collect();
+    brief(&found).into_iter().zip(found).map(|(at, it)| format!("{at} {it}")).collect()
+}
+
+#[test]
+fn an_optional_field_that_a_mistake_makes_nil_is_told() {
+    let rules = |more: &str| format!("local rules = require \"lib.rules\"\n{}", kind(more));
+    for (rest, place, says, note) in [
+        (
+            rules("verify = rules.verfy"),
+            "7:10",
+            "`verify` of kind \"k\" is nil: `rules.verfy`",
+            "correct the name; if nil is meant, write verify = rules.verfy or nil, or leave it out",
+        ),
+        (
+            kind("max_running = tonumber(wb.env(\"NO_SUCH_NUMBER\"))"),
+            "6:15",
+            "`max_running` of kind \"k\" is nil",
+            "set the variable; if nil is meant, write max_running = tonumber(wb.env(",
+        ),
+        (
+            format!(
+                "local plan = {{}}\n{}",
+                kind("daily = { tokens = 9000, cost_usd = plan.usd }")
+            ),
+            "7:37",
+            "`cost_usd` of `daily` of kind \"k\" is nil: `plan.usd`",
+            "write cost_usd = plan.usd or nil",
+        ),
+        (
+            format!(
+                "local caps = {{}}\n{ENGINE}for _, it in ipairs {{ \"a\" }} do\n\
+                 wb.kind(it) {{ about = it,\nengine = \"e\", timeout = \"1m\",\n\
+                 max_running = caps.clause, prompt = \"x\" }}\nend\n"
+            ),
+            "9:15",
+            "`max_running` of kind \"a\" is nil: `caps.clause`",
+            "correct the name",
+        ),
+    ] {
+        let found = nils(&rest);
+        assert_eq!(found.len(), 1, "{rest}: {found:?}");
+        assert!(found[0].starts_with(&format!("{place} nil-field ")), "{found:?}");
+        assert!(found[0].contains(says) && found[0].contains(note), "{found:?}");
+    }
+    for rest in [
+        rules("verify = rules.verfy or nil"),
+        rules("produces = \"result\", verify = rules.verify"),
+        rules("verify = wb and rules.verfy"),
+        format!(
+            "{ENGINE}local function kind(o) wb.kind(o.name) {{ about = \"a\", engine = \"e\",\n\
+             timeout = \"1m\", prompt = \"x\", lane = o.lane, verify = o.verify }} end\n\
+             kind {{ name = \"a\" }}\n"
+        ),
+    ] {
+        assert_eq!(nils(&rest), Vec::<String>::new(), "{rest}");
+    }
 }

@@ -100,6 +100,17 @@ fn what_is_hinted_can_be_typed_in_a_template() {
     assert!(said.contains("put the value in quotes"), "{said}");
 }
 
+/// What it names may be declared in the part that was not reached.
+#[test]
+fn a_script_that_ends_in_the_middle_is_the_only_error() {
+    let site = Site::with_head("local words = require \"words\"\nwords.load()\n");
+    site.write("words.lua", "local M = {}\nfunction M.load() end\n");
+    site.write("agents/lead.md", &format!("---\n{}\n---\nYou lead.\n", topic("concurrency: 1")));
+    let errors = site.errors();
+    assert_eq!(brief(&errors), ["5:1 runtime"]);
+    assert!(errors[0].to_string().contains("with return M"), "{}", errors[0]);
+}
+
 #[tokio::test]
 async fn a_template_of_another_system_loads_unchanged() {
     let site = site();

@@ -16,7 +16,9 @@ const NIL: [(&str, &str); 5] = [
     ("get length of a nil value", "write #(_ or {})"),
 ];
 /// Other messages of the engine, and hints for them.
-const OTHERS: [(&str, &str); 20] = [
+const OTHERS: [(&str, &str); 22] = [
+    ("attempt to index a boolean value", NO_RETURN),
+    ("attempt to call a boolean value", NO_RETURN),
     ("to 'ipairs' (table expected, got nil)", "write ipairs(x or {})"),
     ("to 'for iterator' (table expected, got nil)", "write pairs(x or {})"),
     ("attempt to compare nil with", "one side is not there: write (x or 0) for it"),
@@ -43,8 +45,11 @@ const OTHERS: [(&str, &str); 20] = [
         "text pattern takes too long",
         "look for `*`, `-` or `?` that can fit in very many ways, or cut the text",
     ),
-    ("MiB of memory", "look for a text or a table that grows without an end"),
+    ("MiB of memory", "look for a text, a table or a recursion that grows without an end"),
 ];
+/// Hint for the value of a module that returns nothing.
+const NO_RETURN: &str = "it is true or false: if it comes from require, end that module \
+    with return M, where M is the table of its functions";
 /// Hint for functions of this program that were shadowed.
 const HIDDEN: &str = "`wb` is another value here: write local wb = require \"wb\" once, and give \
     nothing else that name";
@@ -99,7 +104,10 @@ fn meant(name: &str, is_function: bool) -> Option<&'static str> {
             all.chain(PROMPT_NAMES).collect()
         }
     };
-    if names.contains(&name) { None } else { nearest(name, names) }
+    // Inputs have names of their own, which may be close to one of ours: `reasons`, `a`.
+    let plain = |it: &str| it.trim_end_matches('s').to_owned();
+    let own = |it: &&str| name.len() < 3 || plain(it) == plain(name);
+    if names.contains(&name) { None } else { nearest(name, names).filter(|it| !own(it)) }
 }
 
 #[cfg(test)]
@@ -110,6 +118,7 @@ mod tests {
     fn an_error_of_the_engine_is_told_with_what_to_type() {
         for (message, expected) in [
             ("x.lua:1: attempt to index a nil value (field 'dta')", "did you mean `data`?"),
+            ("x.lua:1: attempt to index a boolean value (local 'words')", "with return M"),
             (
                 "x.lua:1: attempt to index a nil value (local 'issue')",
                 "`issue` is not there: write if issue then … end, or (issue or {}).name",
@@ -119,6 +128,8 @@ mod tests {
                 "x.lua:1: attempt to concatenate a nil value (field 'reason')",
                 "(reason or \"\"); in a handler it may be event.data.reason",
             ),
+            ("x.lua:1: attempt to concatenate a nil value (field 'reasons')", "(reasons or \"\")"),
+            ("x.lua:1: attempt to concatenate a nil value (field 'a')", "(a or \"\")"),
             ("x.lua:1: attempt to index a nil value (field '?')", "write if it then"),
             ("x.lua:1: attempt to index a nil value (local 'wb')", "`wb` is another value here"),
             ("x.lua:1: attempt to call a nil value (field 'kind')", "`wb` is another value here"),

@@ -211,8 +211,10 @@ pub(crate) fn env(lua: &Lua, session: &Rc<Session>) -> mlua::Result<Function> {
         let name = name.to_string_lossy();
         if is_secret_name(&name) || name.starts_with("WB_") {
             let message = format!("wb.env does not show {name}, which may hold a secret");
-            let note =
-                format!("hand it to an engine by env = {{ NAME = wb.secret.env \"{name}\" }}");
+            let note = format!(
+                "hand it to an engine by env = {{ NAME = wb.secret.env \"{name}\" }}, or to a \
+                 webhook by secret = wb.secret.env \"{name}\""
+            );
             return Err(caller.error(format!("{message}: {note}")));
         }
         if session.lab().is_some() {

@@ -157,17 +157,26 @@ pub(crate) fn compile(
 }
 
 /// Stands for a value that was reported as an error: it can be called, indexed and concatenated, so
-/// that the evaluation continues.
+/// that the evaluation continues. It ends at once when it is walked: it has nothing at a number,
+/// and as an iterator, which a loop calls with two values, it has no first one.
 fn reported(lua: &Lua) -> mlua::Result<Table> {
     let table = lua.create_table()?;
     let itself = table.clone();
-    let same = lua.create_function(move |_, _: mlua::MultiValue| Ok(itself.clone()))?;
+    let at = lua.create_function(move |_, (_, key): (Value, Value)| {
+        let is_number = matches!(key, Value::Integer(_) | Value::Number(_));
+        Ok((!is_number).then(|| itself.clone()))
+    })?;
+    let itself = table.clone();
+    let called = lua.create_function(move |_, given: mlua::MultiValue| {
+        let is_walked = given.len() == 3 && given.iter().skip(1).all(Value::is_nil);
+        Ok((!is_walked).then(|| itself.clone()))
+    })?;
     let text = lua.create_function(|_, _: mlua::MultiValue| Ok("?"))?;
     let nothing = lua.create_function(|_, _: mlua::MultiValue| Ok(()))?;
     let meta = lua.create_table()?;
     for (name, function) in [
-        ("__index", &same),
-        ("__call", &same),
+        ("__index", &at),
+        ("__call", &called),
         ("__newindex", &nothing),
         ("__concat", &text),
         ("__tostring", &text),

@@ -22,7 +22,7 @@ pub(in crate::cli) struct Many {
     kind: Option<String>,
     /// All jobs with this status
     #[arg(long, value_name = "STATUS", conflicts_with = "id",
-          value_parser = ["queued", "running", "failed", "timed_out", "cancelled"])]
+          value_parser = ["queued", "running", "parked", "failed", "timed_out", "cancelled"])]
     status: Option<String>,
     /// Only jobs created longer ago than this (30m, 2h, 7d)
     #[arg(long, value_name = "AGE", conflicts_with = "id")]

@@ -100,6 +100,9 @@ impl Transcript {
             StepKind::Retried => {
                 screen.paint(Style::Yellow, &cut(0, &format!("retrying: {}", step.line)))
             }
+            StepKind::Warned => {
+                screen.paint(Style::Yellow, &cut(0, &format!("warning: {}", step.line)))
+            }
             StepKind::Cut => screen.paint(Style::Dim, &cut(0, &step.line)),
             StepKind::Refused => {
                 let words = format!("refused ({name}): {}", escape::line(&step.line));
@@ -185,6 +188,7 @@ mod tests {
             json!({"type": "refusal", "code": "stale_base", "message": format!("it moved{hostile}"),
                 "hint": format!("start again{hostile}")}),
             json!({"type": "reset", "error": format!("overloaded{hostile}")}),
+            json!({"type": "warning", "text": format!("it stopped{hostile}")}),
             json!({"type": "reset", "cut_bytes": 500}),
             json!({"type": "done", "ok": false, "text": format!("over{hostile}")}),
         ];
@@ -202,6 +206,7 @@ mod tests {
             "\nrefused (stale_base): it moved",
             "\n  hint: start again",
             "\nretrying: overloaded",
+            "\nwarning: it stopped",
             "\n500 bytes of its output were passed over\n",
             "\nfailed: over",
         ] {

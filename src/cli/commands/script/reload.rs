@@ -20,7 +20,7 @@ const COMMAND_LINES_MAX: usize = 40;
 Exits 0 if the script was loaded, 1 if it is invalid or would lose waiting jobs; then the previous
 one stays active. Prints the commands that run around agents. Running jobs keep the script
 they started with. A renamed kind takes over the waiting jobs of its old name with `was`; jobs of a
-removed inbox wait until it returns. SIGHUP reloads without --drop.
+removed inbox wait until it returns; --drop cancels parked ones. SIGHUP reloads without --drop.
 
 Examples:
   wiki-browser reload --dry-run
@@ -61,6 +61,7 @@ fn wrong(desk: &Desk, answer: &Reloaded) -> Result<()> {
         // It escapes what it quotes, as for `check`.
         desk.screen.put(&format!("{error}\n"))?;
     }
+    answer.warnings.iter().for_each(|it| desk.screen.note(&escape::line(it)));
     let (summary, number) = (plain(trouble.map(|it| &it.summary)), answer.generation);
     desk.screen.put(&format!("{summary}: generation {number} stays active"))
 }
@@ -76,7 +77,7 @@ fn right(desk: &Desk, answer: &Reloaded) -> Result<()> {
             (false, _) => "were",
         };
         let s = if count == 1 { "" } else { "s" };
-        let said = format!("{count} waiting job{s} of kind \"{kind}\" {verb} cancelled");
+        let said = format!("{count} job{s} of kind \"{kind}\" {verb} cancelled");
         desk.screen.put(&desk.screen.paint(Style::Red, &escape::line(&said)))?;
     }
     answer.warnings.iter().for_each(|it| desk.screen.note(&escape::line(it)));

@@ -233,7 +233,7 @@ proptest! {
         let span = span_of(&old, from, to);
         let map = PairMap::new(&old, &new);
         let placed = place(&map, &old, &new, span.clone());
-        prop_assert_eq!(placed.state == Orphaned, placed.range.is_none());
+        prop_assert_eq!(placed.state.is_placed(), placed.range.is_some());
         prop_assert!((0.0..=1.0).contains(&placed.confidence));
         if let Some(range) = placed.range {
             let found = new.get(range.clone()).unwrap();

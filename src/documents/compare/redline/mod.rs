@@ -64,7 +64,7 @@ pub enum RowSort {
 }
 
 /// A line of one of the texts.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Line {
     /// Its number, from 1.
     pub number: usize,
@@ -72,6 +72,18 @@ pub struct Line {
     pub pieces: Vec<Piece>,
     /// Its line ending.
     pub end: LineEnd,
+}
+
+impl Line {
+    fn empty() -> Line {
+        Line { number: 0, pieces: Vec::new(), end: LineEnd::Text }
+    }
+
+    /// Returns its bytes, without the line ending; of an empty one, nothing.
+    fn range(&self) -> Range<usize> {
+        let start = self.pieces.first().map_or(0, |it| it.range.start);
+        start..self.pieces.last().map_or(start, |it| it.range.end)
+    }
 }
 
 /// A line ending.

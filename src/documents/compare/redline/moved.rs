@@ -82,6 +82,13 @@ impl Pair {
             && compared(olds, news, &self.old, &self.new).share_percent() >= ALIKE_PERCENT
     }
 
+    /// Returns whether it is where it was in its change: only what no word tells differs, such as
+    /// line endings or a comment.
+    fn stays(&self, hunks: &[Change]) -> bool {
+        let (was, is) = self.hunks;
+        was == is && self.old.start - hunks[was].old.start == self.new.start - hunks[is].new.start
+    }
+
     /// Returns whether the next pair moved together with this one.
     fn joins(&self, next: &Pair) -> bool {
         self.hunks == next.hunks && self.old.end == next.old.start && self.new.end == next.new.start
@@ -117,6 +124,7 @@ pub(super) fn find(olds: &Lines<'_>, news: &Lines<'_>, hunks: &[Change]) -> Vec<
             return Vec::new();
         }
     }
+    pairs.retain(|it| !it.stays(hunks));
     // Adjacent blocks that moved together are reported as one move.
     pairs.sort_by_key(|it| (it.new.start, it.new.end));
     let mut moves: Vec<Pair> = Vec::new();

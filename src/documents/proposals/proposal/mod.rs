@@ -22,8 +22,8 @@ use crate::documents::word::check_text;
 use crate::store::Tx;
 
 pub use settle::{
-    ALREADY_DECIDED, STALE_BASE, SUPERSEDED, approve, mark_stale, refusal, reject, require_open,
-    settle_job, was_approved_since,
+    ALREADY_DECIDED, STALE_BASE, SUPERSEDED, approve, mark_stale, refusal, refuse_unfinished,
+    reject, require_open, settle_job, was_approved_since,
 };
 
 /// Greater than every id.

@@ -56,10 +56,29 @@ pub fn require_open(tx: &Tx<'_>, id: &ProposalId) -> Result<Proposal> {
     if proposal.status != ProposalStatus::Open {
         return Err(refusal(&proposal));
     }
-    if attempt::is_prepared(tx.connection(), id)? {
-        return Err(being_approved(id));
-    }
+    refuse_unfinished(tx.connection(), id)?;
     Ok(proposal)
+}
+
+/// Refuses while the approval of a proposal is not finished: its commit may exist already.
+///
+/// # Errors
+/// `conflict` with code `branch_busy`, and what it waits for, if it could not be finished.
+pub fn refuse_unfinished(connection: &Connection, id: &ProposalId) -> Result<()> {
+    if !attempt::is_prepared(connection, id)? {
+        return Ok(());
+    }
+    Err(match attempt::waits_for(connection, id)? {
+        None => Error::conflict("branch_busy", format!("proposal {id} is being approved"))
+            .hint("try again in a moment"),
+        Some(why) => {
+            let message = format!("the approval of proposal {id} is not finished: {why}");
+            Error::conflict("branch_busy", message).hint(
+                "leave its document as it is. Once nothing is in the way, the approval is finished \
+                 within seconds, or taken back if that is impossible",
+            )
+        }
+    })
 }
 
 /// Supersedes a proposal by a revision based on it.
@@ -198,7 +217,7 @@ fn decide(
         // Its commit may exist already, so only the approval itself may decide it. Automatic
         // decisions (stale, superseded, void) skip it; a person gets an error.
         return match status {
-            ProposalStatus::Rejected => Err(being_approved(id)),
+            ProposalStatus::Rejected => refuse_unfinished(tx.connection(), id),
             _ => Ok(()),
         };
     }
@@ -219,11 +238,6 @@ fn decide(
     let subject = format!("proposal:{id}");
     let event = Event::new(EventKind::ProposalDecided, subject, actor.clone(), data);
     tx.emit(event.audited())
-}
-
-fn being_approved(id: &ProposalId) -> Error {
-    Error::conflict("branch_busy", format!("proposal {id} is being approved"))
-        .hint("try again in a moment")
 }
 
 /// Returns the error for a proposal that is not open, with a hint where to continue.

@@ -1,11 +1,13 @@
 //! The tools for the site, with the person's own rights.
 
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::json;
 
-use crate::base::{Error, Result, SourcePath, from_json};
+use crate::base::{Error, Millis, Result, SourcePath, from_json};
+use crate::chat::ToolCall;
 use crate::flows::assistant::right::NO_TOOL;
 use crate::flows::assistant::tools::{Said, parse};
+use crate::flows::repository::renames;
 use crate::flows::sources::SourceQuery;
 use crate::flows::topics::{TopicQuery, TopicRequest};
 use crate::flows::{Site, sources, topics};
@@ -44,14 +46,15 @@ struct OpenArgs {
 pub(in crate::flows::assistant) async fn run(
     site: &Site,
     person: &Person,
-    (tool, args): (&str, &Value),
+    call: &ToolCall,
 ) -> Result<Said> {
+    let (tool, args) = (&*call.tool, &call.args);
     let scopes = vec![TokenScope::Read, TokenScope::Write];
     let caller = Caller::Person { person: person.clone(), via: Via::Token, scopes };
     match tool {
         "read_source" => read(site, &caller, parse(args)?).await,
         "list_topics" => list(site, &caller, parse(args)?).await,
-        "open_topic" => open(site, &caller, parse(args)?).await,
+        "open_topic" => open(site, &caller, parse(args)?, call.created_at).await,
         _ => Err(Error::not_found(format!("there is no tool {tool}")).code(NO_TOOL)),
     }
 }
@@ -86,12 +89,15 @@ async fn list(site: &Site, caller: &Caller, args: TopicsArgs) -> Result<Said> {
     Ok(Said::new(format!("{} open topics", told.len()), told.join("\n")))
 }
 
-async fn open(site: &Site, caller: &Caller, args: OpenArgs) -> Result<Said> {
-    let (path, selection) = (args.source_path.to_string(), args.quote);
+/// Opens the Topic on the document that had the name when it was asked for: a person may have
+/// allowed that later.
+async fn open(site: &Site, caller: &Caller, args: OpenArgs, asked_at: Millis) -> Result<Said> {
+    let path = renames::document_since(site, &args.source_path, asked_at).await?;
+    let selection = args.quote;
     let is_global = selection.is_none();
     let selection = selection.map(|quote| json!({"quote": quote}));
     let request = json!({
-        "source_path": args.source_path, "body": args.body, "selection": selection,
+        "source_path": path, "body": args.body, "selection": selection,
         "global": is_global,
     });
     let request: TopicRequest = from_json(&request)

@@ -1,14 +1,15 @@
 //! The tools for a person's vault: what a call would do, and whether it needs confirmation.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 
 use serde::Deserialize;
 use serde_json::Value;
 
 use crate::base::{Error, ErrorKind, Result};
-use crate::chat::{Target, ToolCall};
+use crate::chat::Target;
 use crate::documents::unified;
 use crate::flows::assistant::right::NO_TOOL;
+use crate::flows::assistant::tools::text_of_others::{Known, MEMORY, PROTECTED};
 use crate::flows::assistant::tools::{Deed, Said, Work, parse};
 use crate::vault::{DIGEST_OF_NOTHING, FILE_BYTES_MAX, Image, Skipped, Vault, VaultPath};
 
@@ -18,53 +19,10 @@ const LISTED_MAX: usize = 1_000;
 const HITS_MAX: usize = 200;
 /// Most bytes shown of a file that is deleted.
 const GONE_BYTES_MAX: usize = 8 * 1024;
-/// Files that the assistant obeys: a change would persist an injection.
-const PROTECTED: [&str; 2] = ["agents.md", "agent/actions"];
 /// Folders without confirmation: they belong to the assistant, and everything can be undone.
 const FREE: [&str; 2] = ["agent/scratch", "agent/runs"];
 /// Longest line in a change that a person confirms, in bytes.
 const LINE_SHOWN_MAX: usize = 32 * 1024;
-/// Its memory.
-const MEMORY: &str = "agent/memory.md";
-
-/// The history of the run that requests a call.
-pub(in crate::flows::assistant) struct Known {
-    /// The files that the run created, with the digests of their contents.
-    pub(in crate::flows::assistant) made: BTreeMap<String, String>,
-    /// Whether the run has read text that others wrote.
-    pub(in crate::flows::assistant) has_read_others: bool,
-}
-
-impl Known {
-    /// Returns the history from a run's calls.
-    pub(in crate::flows::assistant) fn of(calls: &[ToolCall]) -> Known {
-        let mut known = Known { made: BTreeMap::new(), has_read_others: false };
-        // Even a page that was not read returns something: its redirect target.
-        let is_of_strangers = |it: &ToolCall| {
-            matches!(it.tool.as_str(), "web_fetch" | "linkedin_read_comments")
-                && it.started_at.is_some()
-        };
-        known.has_read_others = calls.iter().any(is_of_strangers);
-        for call in calls.iter().filter(|it| it.ok == Some(true) && it.undone_at.is_none()) {
-            known.has_read_others |= matches!(call.tool.as_str(), "read_source" | "list_topics");
-            let Some(target) = &call.target else { continue };
-            let is_own =
-                target.before == DIGEST_OF_NOTHING || known.is_own(&target.path, &target.before);
-            known.made.remove(&target.path);
-            // A file that it created and moved is still its own.
-            if is_own && target.after != DIGEST_OF_NOTHING {
-                let path = target.to.as_ref().unwrap_or(&target.path);
-                known.made.insert(path.clone(), target.after.clone());
-            }
-        }
-        known
-    }
-
-    /// Returns whether the run created a file that has not changed since.
-    fn is_own(&self, path: &str, digest: &str) -> bool {
-        self.made.get(path).is_some_and(|it| it == digest)
-    }
-}
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -133,20 +91,21 @@ pub(in crate::flows::assistant) fn plan(
     known: &Known,
 ) -> Result<Deed> {
     match tool {
-        "read_file" => read(vault, parse(args)?),
+        "read_file" => read(vault, parse(args)?, known),
         "list_directory" => list(vault, parse(args)?),
         "glob_files" => glob(vault, parse(args)?),
-        "search_files" => search(vault, parse(args)?),
+        "search_files" => search(vault, parse(args)?, known),
         "write_file" => write(vault, parse(args)?, known),
         "edit_file" => edit(vault, parse(args)?, known),
         "move_file" => move_file(vault, parse(args)?, known),
-        "delete_file" => delete(vault, parse(args)?),
+        "delete_file" => delete(vault, parse(args)?, known),
         _ => Err(Error::not_found(format!("there is no tool {tool}")).code(NO_TOOL)),
     }
 }
 
 fn only_read(said: Said) -> Deed {
-    Deed { target: None, asks: None, preview: String::new(), work: Work::Read(said) }
+    let work = Work::Read(said);
+    Deed { target: None, asks: None, preview: String::new(), is_of_others: false, work }
 }
 
 fn folder(path: Option<&str>) -> Result<Option<VaultPath>> {
@@ -168,20 +127,22 @@ fn text_of<'i>(path: &VaultPath, image: &'i Image) -> Result<&'i str> {
     image.text().ok_or_else(|| Error::invalid(format!("{path} is no text")).code("not_text"))
 }
 
-fn read(vault: &Vault, args: ReadArgs) -> Result<Deed> {
+fn read(vault: &Vault, args: ReadArgs, known: &Known) -> Result<Deed> {
     let path: VaultPath = args.path.parse()?;
     let image = vault.image(&path)?;
     let text = text_of(&path, &image)?;
+    let is_of_others = known.is_of_others(&path, &image.digest());
     let all = text.lines().count();
     let from = args.from.unwrap_or(1).max(1);
     if from == 1 && args.lines.is_none() {
-        return Ok(only_read(Said::new(format!("{path}, {all} lines"), text)));
+        let said = Said::new(format!("{path}, {all} lines"), text);
+        return Ok(Deed { is_of_others, ..only_read(said) });
     }
     let part: Vec<&str> =
         text.lines().skip(from - 1).take(args.lines.unwrap_or(usize::MAX)).collect();
     let last = from - 1 + part.len();
     let summary = format!("{path}, lines {from} to {last} of {all}");
-    Ok(only_read(Said::new(summary, part.join("\n"))))
+    Ok(Deed { is_of_others, ..only_read(Said::new(summary, part.join("\n"))) })
 }
 
 fn list(vault: &Vault, args: ListArgs) -> Result<Deed> {
@@ -219,7 +180,7 @@ fn glob(vault: &Vault, args: FindArgs) -> Result<Deed> {
     Ok(only_read(Said::new(format!("{} files", found.items.len()), text)))
 }
 
-fn search(vault: &Vault, args: FindArgs) -> Result<Deed> {
+fn search(vault: &Vault, args: FindArgs, known: &Known) -> Result<Deed> {
     let found = vault.search(&args.pattern, folder(args.path.as_deref())?.as_ref(), HITS_MAX)?;
     let lines = found.items.iter().map(|it| format!("{}:{}: {}", it.path, it.line, it.text));
     let mut text = lines.collect::<Vec<_>>().join("\n");
@@ -227,7 +188,14 @@ fn search(vault: &Vault, args: FindArgs) -> Result<Deed> {
         text.push_str("Nothing was found.");
     }
     text += &left_out(found.cut, found.skipped);
-    Ok(only_read(Said::new(format!("{} lines", found.items.len()), text)))
+    let hits: BTreeSet<&str> = found.items.iter().map(|it| it.path.as_str()).collect();
+    let mut is_of_others = false;
+    for path in hits {
+        let path: VaultPath = path.parse()?;
+        is_of_others = is_of_others || known.is_of_others(&path, &vault.digest(&path)?);
+    }
+    let said = Said::new(format!("{} lines", found.items.len()), text);
+    Ok(Deed { is_of_others, ..only_read(said) })
 }
 
 /// Returns what the results lack, so that the model does not take them for everything.
@@ -243,14 +211,18 @@ fn protected(path: &VaultPath, known: &Known) -> Option<String> {
         return Some(format!("{path} says what the assistant does later"));
     }
     (path.is_in(MEMORY) && known.has_read_others)
-        .then(|| format!("{path} is remembered, and this answer has read what others wrote"))
+        .then(|| format!("{path} is remembered, and this conversation has read what others wrote"))
 }
 
 fn is_free(path: &VaultPath) -> bool {
     FREE.iter().any(|it| path.is_in(it) && path.as_str() != *it)
 }
 
-fn swap(path: VaultPath, before: Image, after: Image, asks: Option<String>) -> Result<Deed> {
+fn swap(
+    (path, before, after): (VaultPath, Image, Image),
+    asks: Option<String>,
+    known: &Known,
+) -> Result<Deed> {
     if after.bytes().is_some_and(|it| it.len() > FILE_BYTES_MAX) {
         let message = format!("{path} would have more than {FILE_BYTES_MAX} bytes");
         return Err(Error::new(ErrorKind::TooLarge, message));
@@ -272,7 +244,9 @@ fn swap(path: VaultPath, before: Image, after: Image, asks: Option<String>) -> R
     let preview = unified(old, after.text().unwrap_or_default(), path.as_str());
     let target =
         Target { path: path.to_string(), before: before.digest(), after: after.digest(), to: None };
-    Ok(Deed { target: Some(target), asks, preview, work: Work::Swap(path, before, after) })
+    let is_of_others = known.has_read_others || known.is_of_others(&path, &target.before);
+    let work = Work::Swap(path, before, after);
+    Ok(Deed { target: Some(target), asks, preview, is_of_others, work })
 }
 
 fn write(vault: &Vault, args: WriteArgs, known: &Known) -> Result<Deed> {
@@ -285,7 +259,7 @@ fn write(vault: &Vault, args: WriteArgs, known: &Known) -> Result<Deed> {
             .then(|| format!("it overwrites {path}, which is there already"))
     });
     let after = Image::of(args.content.into_bytes(), &before);
-    swap(path, before, after, asks)
+    swap((path, before, after), asks, known)
 }
 
 fn edit(vault: &Vault, args: EditArgs, known: &Known) -> Result<Deed> {
@@ -311,7 +285,7 @@ fn edit(vault: &Vault, args: EditArgs, known: &Known) -> Result<Deed> {
         (!is_own && !only_adds && !is_free(&path)).then(|| format!("it takes words out of {path}"))
     });
     let after = Image::of(after.into_bytes(), &before);
-    swap(path, before, after, asks)
+    swap((path, before, after), asks, known)
 }
 
 fn move_file(vault: &Vault, args: MoveArgs, known: &Known) -> Result<Deed> {
@@ -334,15 +308,21 @@ fn move_file(vault: &Vault, args: MoveArgs, known: &Known) -> Result<Deed> {
     };
     // In those folders it could then be overwritten and deleted without confirmation.
     let frees = is_free(&to) && !is_free(&from) && !known.is_own(from.as_str(), &image.digest());
+    let is_of_others = known.is_of_others(&from, &image.digest());
+    let to_asks = protected(&to, known).or_else(|| {
+        (is_of_others && to.is_in(MEMORY))
+            .then(|| format!("{to} is remembered, and {from} has text that others wrote"))
+    });
     let asks = protected(&from, known)
-        .or_else(|| protected(&to, known))
+        .or_else(|| to_asks.clone())
         .or_else(|| frees.then(|| format!("it moves {from} to where nothing asks")));
     let mut preview = format!("{from}\n→ {to}\n");
-    if protected(&to, known).is_some() {
+    if to_asks.is_some() {
         // A file that the assistant will obey must be reviewed first.
         preview += &unified(None, text_of(&from, &image)?, to.as_str());
     }
-    Ok(Deed { target: Some(target), asks, preview, work: Work::Move(from, to) })
+    let work = Work::Move(from, to);
+    Ok(Deed { target: Some(target), asks, preview, is_of_others, work })
 }
 
 /// Returns the refusal to delete a folder with something in it.
@@ -351,7 +331,7 @@ pub(super) fn not_empty(path: &VaultPath) -> Error {
         .hint("only empty folders are deleted; hidden files count, too")
 }
 
-fn delete(vault: &Vault, args: DeleteArgs) -> Result<Deed> {
+fn delete(vault: &Vault, args: DeleteArgs, known: &Known) -> Result<Deed> {
     let path: VaultPath = args.path.parse()?;
     let asks = (!is_free(&path)).then(|| format!("it deletes {path}"));
     if vault.is_folder(&path)? {
@@ -360,13 +340,15 @@ fn delete(vault: &Vault, args: DeleteArgs) -> Result<Deed> {
             return Err(not_empty(&path));
         }
         let preview = format!("{path}/ (an empty folder)\n");
-        return Ok(Deed { target: None, asks, preview, work: Work::Folder(path) });
+        let work = Work::Folder(path);
+        return Ok(Deed { target: None, asks, preview, is_of_others: false, work });
     }
     let before = vault.image(&path)?;
     if before.bytes().is_none() {
         return Err(gone(&path));
     }
-    let mut deed = swap(path, before, Image::nothing(), asks)?;
+    let mut deed = swap((path, before, Image::nothing()), asks, known)?;
+    deed.is_of_others = false;
     if deed.preview.len() > GONE_BYTES_MAX {
         deed.preview.truncate(deed.preview.floor_char_boundary(GONE_BYTES_MAX));
         deed.preview.push_str("\n… and all the rest of it\n");
@@ -385,7 +367,7 @@ mod tests {
         let made = [("mine.md", "one two\n"), ("changed.md", "before\n")];
         let digest = |text: &str| crate::base::digest_hex(text);
         let made = made.map(|(path, text)| (path.to_owned(), digest(text)));
-        Known { made: made.into(), has_read_others: true }
+        Known { made: made.into(), has_read_others: true, ..Known::default() }
     }
 
     #[test]
@@ -429,6 +411,55 @@ mod tests {
         ] {
             let deed = plan(&vault, tool, &args, &known()).unwrap();
             assert_eq!(deed.asks.is_some(), asks, "{tool} {args}: {:?}", deed.asks);
+        }
+    }
+
+    /// What others wrote stays that where it was written to, moved to or copied to.
+    #[test]
+    fn a_file_with_text_of_others_is_known_by_its_name_and_by_its_content() {
+        let folder = tempfile::tempdir().unwrap();
+        let base = Utf8Path::from_path(folder.path()).unwrap();
+        std::fs::create_dir_all(base.join("agent/runs")).unwrap();
+        let files = [("a.md", "theirs"), ("copy.md", "theirs"), ("edited.md", "theirs, and mine")];
+        let own = [("b.md", "my own"), ("agents.md", "theirs"), ("agent/runs/r.md", "an answer")];
+        for (path, text) in [&files[..], &own].concat() {
+            std::fs::write(base.join(path), format!("{text}\n")).unwrap();
+        }
+        let vault = Vault::open(base, &[]).unwrap();
+        let theirs = crate::base::digest_hex("theirs\n");
+        let marked = ["a.md", "edited.md"].map(|it| (it.to_owned(), theirs.clone()));
+        let clean = || Known { of_others: marked.iter().cloned().collect(), ..Known::default() };
+        let read = |path: &str| ("read_file", json!({"path": path}));
+        let find = |words: &str| ("search_files", json!({"pattern": words}));
+        let to = |from: &str| ("move_file", json!({"from": from, "to": "new.md"}));
+        let edit = |path: &str| ("edit_file", json!({"path": path, "old": "\n", "new": "!\n"}));
+        let write = |path: &str| ("write_file", json!({"path": path, "content": "x"}));
+        for ((tool, args), is_of_others) in [
+            (read("a.md"), true),
+            (read("copy.md"), true),
+            (read("edited.md"), true),
+            (read("agent/runs/r.md"), true),
+            (read("b.md"), false),
+            // A person has seen and allowed whatever is in it.
+            (read("agents.md"), false),
+            (find("THEIRS"), true),
+            (find("my own"), false),
+            (to("copy.md"), true),
+            (to("b.md"), false),
+            (edit("copy.md"), true),
+            (edit("b.md"), false),
+            (write("new.md"), false),
+            (("delete_file", json!({"path": "a.md"})), false),
+        ] {
+            let deed = plan(&vault, tool, &args, &clean()).unwrap();
+            assert_eq!(deed.is_of_others, is_of_others, "{tool} {args}");
+        }
+        let deed = plan(&vault, "write_file", &write("new.md").1, &known()).unwrap();
+        assert!(deed.is_of_others, "the answer has read what others wrote");
+        for (from, asks) in [("copy.md", true), ("b.md", false)] {
+            let args = json!({"from": from, "to": "agent/memory.md"});
+            let deed = plan(&vault, "move_file", &args, &clean()).unwrap();
+            assert_eq!((deed.asks.is_some(), deed.preview.contains('+')), (asks, asks), "{from}");
         }
     }
 

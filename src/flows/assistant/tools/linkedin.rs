@@ -93,14 +93,16 @@ fn read(tool: &str, args: &Value) -> Result<Deed> {
         }
         "linkedin_read_comments" => {
             let work = Work::Linkedin(Act::Read(parse::<ReadArgs>(args)?.post_urn));
-            return Ok(Deed { target: None, asks: None, preview: String::new(), work });
+            let preview = String::new();
+            return Ok(Deed { target: None, asks: None, preview, is_of_others: false, work });
         }
         _ => return Err(Error::not_found(format!("there is no tool {tool}")).code(NO_TOOL)),
     };
     let publish = publish.checked()?;
     let preview = format!("{}{}\n", on.unwrap_or_default(), publish.text());
     let asks = Some("it is published on LinkedIn in your name".to_owned());
-    Ok(Deed { target: None, asks, preview, work: Work::Linkedin(Act::Publish(publish)) })
+    let work = Work::Linkedin(Act::Publish(publish));
+    Ok(Deed { target: None, asks, preview, is_of_others: false, work })
 }
 
 /// Executes a call.

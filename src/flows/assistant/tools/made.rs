@@ -118,7 +118,8 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::flows::assistant::tools::files::{Known, plan};
+    use crate::flows::assistant::tools::files::plan;
+    use crate::flows::assistant::tools::text_of_others::Known;
 
     #[test]
     fn each_change_can_be_taken_back() {
@@ -129,7 +130,7 @@ mod tests {
         let vault = Vault::open(&base.join("vault"), &[]).unwrap();
         let home = Home::of(base, &"018bcfe5-6800-7000-8000-000000000001".parse().unwrap());
         let call: CallId = "018bcfe5-6800-7000-8000-000000000002".parse().unwrap();
-        let known = Known { made: Default::default(), has_read_others: false };
+        let known = Known::default();
         let state = || {
             let (listed, _) = vault.list(None).unwrap();
             let read = |name: &str| std::fs::read_to_string(base.join("vault").join(name)).unwrap();
@@ -175,7 +176,7 @@ mod tests {
         // Where the previous contents are kept is something else.
         std::fs::create_dir_all(base.join("people").join(person)).unwrap();
         std::fs::write(base.join("people").join(person).join("kept"), "x").unwrap();
-        let known = Known { made: Default::default(), has_read_others: false };
+        let known = Known::default();
         for (tool, args) in [
             ("write_file", json!({"path": "a.md", "content": "two\n"})),
             ("edit_file", json!({"path": "a.md", "old": "one", "new": "two"})),

@@ -8,6 +8,7 @@ mod files;
 mod linkedin;
 mod made;
 mod page_text;
+mod text_of_others;
 mod web;
 
 use serde::de::DeserializeOwned;
@@ -23,9 +24,10 @@ use crate::script::Assistant;
 use crate::vault::{Image, VaultPath};
 
 pub(super) use documents::run as run_document;
-pub(super) use files::{Known, plan as plan_file};
+pub(super) use files::plan as plan_file;
 pub(super) use linkedin::{plan as plan_linkedin, run as run_linkedin};
 pub(super) use made::{CHANGED_MEANWHILE, make, unmake};
+pub(super) use text_of_others::Known;
 pub(super) use web::{plan as plan_page, run as fetch_page};
 
 /// Longest result for the model, in characters.
@@ -294,6 +296,8 @@ pub(super) struct Deed {
     pub(super) asks: Option<String>,
     /// The proposed change, for people.
     pub(super) preview: String,
+    /// Whether what it reads, or the file that it leaves, has text that others wrote.
+    pub(super) is_of_others: bool,
     /// The operation.
     pub(super) work: Work,
 }

@@ -7,6 +7,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::base::Result;
+use crate::chat::Typed;
 use crate::flows::Site;
 use crate::flows::assistant::tools::page_text::text_of;
 use crate::flows::assistant::tools::{Deed, Said, Work, parse};
@@ -28,15 +29,17 @@ struct FetchArgs {
 pub(in crate::flows::assistant) fn plan(
     args: &Value,
     web_hosts: &[String],
-    typed: &[String],
+    typed: &[Typed],
 ) -> Result<Deed> {
     let args: FetchArgs = parse(args)?;
     let url: WebUrl = args.url.parse()?;
     let is_open = web_hosts.iter().any(|it| it == url.host());
-    let is_typed = || typed.iter().any(|it| WebUrl::all_in(it).contains(&url));
+    let is_in = |text: &String| WebUrl::all_in(text).contains(&url);
+    let is_typed = || typed.iter().any(|it| is_in(&it.text) && !it.from.iter().any(is_in));
     let asks = (!is_open && !is_typed())
         .then(|| format!("it opens a page of {} that you did not ask for", url.host()));
-    Ok(Deed { target: None, asks, preview: format!("{url}\n"), work: Work::Web(url) })
+    let (preview, work) = (format!("{url}\n"), Work::Web(url));
+    Ok(Deed { target: None, asks, preview, is_of_others: false, work })
 }
 
 /// Fetches a page.
@@ -91,12 +94,15 @@ mod tests {
 
     #[test]
     fn an_address_that_nobody_wrote_is_asked_about() {
-        let typed = ["Look at https://example.org/a?b, please".to_owned()];
+        let text = "Look at https://example.org/a?b, please, but not at https://example.org/c";
+        let from = vec!["See https://example.org/c".to_owned()];
+        let typed = [Typed { text: text.to_owned(), from }];
         let hosts = ["docs.test".to_owned()];
         for (url, asks) in [
             ("https://example.org/a?b", false),
             ("https://EXAMPLE.org/a?b#part", false),
             ("https://example.org/a", true),
+            ("https://example.org/c", true),
             ("https://example.org/a?b&secret", true),
             ("http://example.org/a?b", true),
             ("https://example.org/", true),

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::flows::automation::reload::waiting::Count;
-use crate::script::Config;
+use crate::script::{Config, Kind};
 
 /// The difference between the active generation and another one.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
@@ -84,14 +84,19 @@ impl Difference {
         Difference { changes, needs_restart, files }
     }
 
-    /// Counts the waiting jobs of removed kinds and the messages of removed agents.
+    /// Counts the waiting jobs of removed kinds and the messages of removed agents. What a kind
+    /// with `was` takes over does not wait for the removed one.
     pub(super) fn note_waiting(
         &mut self,
         old: &Config,
         new: &Config,
         queued: &BTreeMap<String, Count>,
     ) {
-        for kind in old.kinds.values().filter(|it| !new.kinds.contains_key(&it.name)) {
+        let is_gone = |name: &str| {
+            let takes_over = |it: &Kind| it.was.as_deref() == Some(name);
+            !new.kinds.contains_key(name) && !new.kinds.values().any(takes_over)
+        };
+        for kind in old.kinds.values().filter(|it| is_gone(&it.name)) {
             let count = queued.get(&kind.name).copied().unwrap_or_default();
             let title = kind.title();
             if let Some(change) = self.changes.iter_mut().find(|it| it.what == title) {

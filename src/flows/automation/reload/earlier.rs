@@ -12,8 +12,9 @@ use crate::flows::Site;
 use crate::jobs::{self, Engines, Generation, Job, Pool};
 use crate::script::{self, Diagnostic};
 
-/// Holds for each job that an earlier server left running the script that it began with. A job
-/// whose script cannot be loaded is judged by the one in force.
+/// Holds for each job that an earlier server left running the script that it began with, or the
+/// engine if it is a long-running agent. A job whose script cannot be loaded is judged by the one
+/// in force.
 ///
 /// # Errors
 /// As any read.
@@ -24,8 +25,8 @@ pub async fn hold(site: &Site) -> Result<()> {
     let current = site.scripts.current().config.digest.clone();
     let running = site.store.read(jobs::running).await?;
     let mut loaded: HashMap<String, Option<Arc<Generation>>> = HashMap::new();
-    // A long-running agent follows the script in force, and a private job the assistant's.
-    let is_held = |it: &&Job| matches!(it.pool, Pool::Work | Pool::Monitor);
+    // A private job follows the assistant's script.
+    let is_held = |it: &&Job| it.pool != Pool::Chat;
     for job in running.iter().filter(is_held).filter(|it| it.config_digest != current) {
         let digest = &job.config_digest;
         if !loaded.contains_key(digest) {
@@ -45,8 +46,13 @@ pub async fn hold(site: &Site) -> Result<()> {
             };
             loaded.insert(digest.clone(), generation);
         }
-        if let Some(generation) = &loaded[digest] {
+        let Some(generation) = &loaded[digest] else { continue };
+        // A long-running agent follows the script in force, but its program is still the one that
+        // it began as.
+        if job.pool != Pool::Live {
             site.scripts.hold(&job.id, Arc::clone(generation));
+        } else if let Some(Ok(engine)) = job.engine.as_ref().map(|it| generation.engines.find(it)) {
+            site.scripts.hold_engine(&job.id, engine.clone());
         }
     }
     Ok(())

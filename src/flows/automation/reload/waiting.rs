@@ -10,9 +10,10 @@ use tracing::info;
 use crate::base::{Actor, Error, JobId, Result};
 use crate::flows::Site;
 use crate::flows::approvals::resume;
+use crate::flows::automation::reload::sources::{self, Around};
 use crate::flows::jobs::cancel::cancel_waiting;
 use crate::flows::requests::inputs;
-use crate::jobs;
+use crate::jobs::{self, Job, Unfit};
 use crate::mail;
 use crate::script::{Config, Diagnostic, Kind};
 
@@ -31,6 +32,12 @@ enum Wait {
     Parked,
     /// Their start with a decision that was made.
     Decided,
+    /// Their first start, on a document that is no Source any more.
+    Document,
+    /// Their first start, on a document that is not there yet.
+    New,
+    /// Their first start, with a persona that they would not get.
+    Persona,
 }
 
 /// The waiting jobs of one kind that a script would lose.
@@ -64,18 +71,20 @@ impl Lost {
 const NO_KIND: &str = "the new script has no such kind";
 
 /// Returns the jobs that wait under one script and could not run under another one: their kind is
-/// gone, or no longer accepts their inputs, or could not go on with a decision. Jobs of an inbox
-/// wait until it is back. Those that are kept from starting already are among them only with
-/// `drop`.
+/// gone, or no longer accepts their inputs, or their document is no Source any more or must be
+/// there, or they would not get their persona, or they could not go on with a decision. Jobs of an
+/// inbox wait until it is back. Those that are kept from starting already, or by that their kind is
+/// gone, are among them only with `drop`.
 ///
 /// # Errors
 /// As any read.
 pub(super) fn lost(
     c: &Connection,
     (old, new): (&Config, &Config),
+    around: &Around,
     drop: bool,
 ) -> Result<Vec<Lost>> {
-    let kept: BTreeSet<JobId> = match drop {
+    let mut kept: BTreeSet<JobId> = match drop {
         true => BTreeSet::new(),
         false => jobs::unfit(c)?.into_iter().map(|it| it.id).collect(),
     };
@@ -84,11 +93,15 @@ pub(super) fn lost(
         let (before, after) = (old.kind(&name), new.kind(&name));
         let (mut ids, mut why) = (Vec::new(), NO_KIND.to_owned());
         match (before, after) {
-            // Their kind was missing before.
-            (None, None) => {}
+            // Their kind was missing before. Names of inboxes have a slash, and of agents an `@`.
+            (None, None) if !drop || name.contains(['/', '@']) => {}
             // A message is kept until its inbox is back or its job is cancelled.
             (Some(before), None) if before.inbox.is_some() => {}
-            (Some(_), None) => jobs::each_waiting(c, &name, |id, _| ids.push(id))?,
+            (_, None) => jobs::each_waiting(c, &name, |id, _| ids.push(id))?,
+            // They wait for it now: whom it does not suit waits on.
+            (None, Some(_)) if !drop => jobs::each_waiting(c, &name, |id, _| {
+                kept.insert(id);
+            })?,
             (Some(before), Some(after)) if !drop && takes_the_same(before, after) => {}
             (_, Some(after)) => {
                 let refused = refused(c, &name, after)?.into_iter();
@@ -102,38 +115,89 @@ pub(super) fn lost(
             all.push(Lost::new(name, Wait::Turn, why, ids));
         }
     }
-    add_parked(c, old, new, &mut all)?;
-    add_decided(c, old, new, &mut all)?;
+    if drop || old.site.sources != new.site.sources {
+        add_first(sources::unnamed(c, new)?, Wait::Document, &kept, &mut all);
+    }
+    if drop {
+        let taken = jobs::unfit(c)?.into_iter().filter(Unfit::is_displaced).collect();
+        add_first(taken, Wait::Document, &kept, &mut all);
+    }
+    add_first(sources::missing(c, (Some(old), new), around)?, Wait::New, &kept, &mut all);
+    add_first(sources::unspoken(c, new, around)?, Wait::Persona, &kept, &mut all);
+    add_parked(c, (old, new), drop, &mut all)?;
+    add_decided(c, (old, new), drop, &mut all)?;
     Ok(all)
 }
 
-/// Adds the parked jobs whose kind would be gone: nobody could decide what they ask.
-fn add_parked(c: &Connection, old: &Config, new: &Config, all: &mut Vec<Lost>) -> Result<()> {
+/// Adds the jobs that could not have their document or their persona under a script.
+fn add_first(found: Vec<Unfit>, wait: Wait, kept: &BTreeSet<JobId>, all: &mut Vec<Lost>) {
+    let lost: BTreeSet<JobId> = all.iter().flat_map(|it| it.ids.iter().cloned()).collect();
+    for Unfit { id, kind, why } in found {
+        if kept.contains(&id) || lost.contains(&id) {
+            continue;
+        }
+        // One document or persona is named for all jobs of a kind.
+        let is_like = |it: &&Lost| (it.kind.as_str(), it.wait) == (kind.as_str(), wait);
+        let why = all.iter().find(is_like).map_or(why, |it| it.why.clone());
+        add(all, (kind, wait), why, id);
+    }
+}
+
+/// Adds the parked jobs whose kind would be gone: nobody could decide what they ask. Those of an
+/// inbox, and those whose kind was gone before, are lost only with `drop`.
+fn add_parked(
+    c: &Connection,
+    (old, new): (&Config, &Config),
+    drop: bool,
+    all: &mut Vec<Lost>,
+) -> Result<()> {
     for (id, _) in jobs::queued(c)?.into_iter().filter(|(_, is_parked)| *is_parked) {
-        let kind = jobs::find_brief(c, &jobs::Viewer::Program, &id)?.kind;
-        let had = old.kind(&kind).is_some_and(|it| it.inbox.is_none());
-        if had && new.kind(&kind).is_none() {
-            add(all, (kind, Wait::Parked), NO_KIND.to_owned(), id);
+        let job = jobs::find_brief(c, &jobs::Viewer::Program, &id)?;
+        // The assistant's questions are withdrawn with their declaration.
+        if job.owner.is_some() || new.kind(&job.kind).is_some() {
+            continue;
+        }
+        if drop || old.kind(&job.kind).is_some_and(|it| it.inbox.is_none()) {
+            add(all, (job.kind, Wait::Parked), NO_KIND.to_owned(), id);
         }
     }
     Ok(())
 }
 
 /// Adds the jobs that wait for their start with a decision, and could not go on with it: it would
-/// be used up.
-fn add_decided(c: &Connection, old: &Config, new: &Config, all: &mut Vec<Lost>) -> Result<()> {
-    for (id, before) in jobs::legs_waiting(c)? {
-        let mut leg = jobs::find_brief(c, &jobs::Viewer::Program, &id)?;
-        leg.engine = jobs::find_brief(c, &jobs::Viewer::Program, &before)?.engine;
+/// be used up. Those that could not before are kept from starting, and are lost only with `drop`.
+fn add_decided(
+    c: &Connection,
+    (old, new): (&Config, &Config),
+    drop: bool,
+    all: &mut Vec<Lost>,
+) -> Result<()> {
+    for leg in decided_legs(c)? {
         // One whose kind is gone waits, or is lost already.
-        if new.kind(&leg.kind).is_none() || resume::obstacle(old, &leg).is_some() {
+        let waits = !drop && resume::obstacle(old, &leg).is_some();
+        if waits || new.kind(&leg.kind).is_none() {
             continue;
         }
         if let Some(why) = resume::obstacle(new, &leg) {
-            add(all, (leg.kind, Wait::Decided), why, id);
+            add(all, (leg.kind, Wait::Decided), why, leg.id);
         }
     }
     Ok(())
+}
+
+/// Returns the jobs that wait for their start with a decision, with the engine of the leg before:
+/// its session goes on.
+///
+/// # Errors
+/// As any read.
+pub(super) fn decided_legs(c: &Connection) -> Result<Vec<Job>> {
+    let leg = |(id, before): (JobId, JobId)| {
+        let mut leg = jobs::find_brief(c, &jobs::Viewer::Program, &id)?;
+        let began = jobs::find_brief(c, &jobs::Viewer::Program, &before)?;
+        (leg.engine, leg.engine_mark) = (began.engine, began.engine_mark);
+        Ok(leg)
+    };
+    jobs::legs_waiting(c)?.into_iter().map(leg).collect()
 }
 
 fn add(all: &mut Vec<Lost>, (kind, wait): (String, Wait), why: String, id: JobId) {
@@ -240,8 +304,8 @@ pub(super) fn summary(lost: &[Lost]) -> String {
 
 fn doing(jobs: usize, wait: Wait) -> &'static str {
     match (wait, jobs) {
-        (Wait::Turn, 1) => "waits",
-        (Wait::Turn, _) => "wait",
+        (Wait::Turn | Wait::Document | Wait::New | Wait::Persona, 1) => "waits",
+        (Wait::Turn | Wait::Document | Wait::New | Wait::Persona, _) => "wait",
         (Wait::Parked, 1) => "is parked",
         (Wait::Parked, _) => "are parked",
         (Wait::Decided, 1) => "waits with its decision",
@@ -258,8 +322,11 @@ pub(super) fn errors(lost: &[Lost], new: &Config) -> Vec<Diagnostic> {
         let mend = match (new.kind(kind), wait) {
             (None, _) => format!("write was = \"{kind}\" in the kind that takes its place"),
             (Some(_), Wait::Decided) => {
-                "keep the engine and its `resume` until these jobs have ended".to_owned()
+                "keep that as it was until these jobs have ended".to_owned()
             }
+            (Some(_), Wait::Document) => "keep `sources` until these jobs have ended".to_owned(),
+            (Some(_), Wait::New) => "keep `new = true` until these jobs have ended".to_owned(),
+            (Some(_), Wait::Persona) => "put it back until these jobs have ended".to_owned(),
             (Some(after), _) if after.inbox.is_some() => {
                 "keep the schema until these messages are answered".to_owned()
             }
@@ -287,7 +354,7 @@ pub(super) async fn drop_all(site: &Site, lost: &[Lost], by: &Actor) -> Result<(
             let cancelled: std::result::Result<(), Error> = site.store.write(cancel).await;
             cancelled?;
         }
-        info!("{} waiting jobs of kind \"{kind}\" were cancelled by {by}", ids.len());
+        info!("{} jobs of kind \"{kind}\" were cancelled by {by}", ids.len());
     }
     Ok(())
 }

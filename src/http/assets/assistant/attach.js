@@ -42,11 +42,18 @@ export function attaching(form) {
     form.classList.remove("is-over");
     add([...event.dataTransfer.files]);
   });
-  // Sent: the next message begins without files.
-  form.addEventListener("reset", () => {
+  // Sent: the next message begins without files. Refused: they are here again.
+  let sent = [];
+  form.addEventListener("wb:sending", () => {
+    sent.push([...list.children]);
     list.replaceChildren();
-    // After the reset of the form itself.
-    queueMicrotask(note);
+    note();
+  });
+  form.addEventListener("reset", () => sent.shift());
+  form.addEventListener("wb:refused", () => {
+    list.prepend(...sent.flat());
+    sent = [];
+    note();
   });
   // What is on its way is waited for.
   form.addEventListener(

@@ -5,7 +5,7 @@
 
 import { attaching } from "./attach.js";
 import { copying } from "./copy.js";
-import { keep, kept } from "./draft.js";
+import { keep, kept, written } from "./draft.js";
 import { note } from "./keys.js";
 import { refreshAll, refreshIn } from "./live.js";
 import { say } from "./say.js";
@@ -20,6 +20,8 @@ const LOST = "Connection lost. Trying again…";
 const NEAR_PX = 160;
 /** A pause in typing after which is searched. */
 const SEARCH_MS = 200;
+/** How long after Stop has led to the message Enter is still meant for Stop. */
+const STOPPED_MS = 1_000;
 
 export function start(element) {
   if (element.dataset.run) new Answer(element);
@@ -234,7 +236,13 @@ function composer(form) {
   drafting(form, field);
   const actions = slash(form, field);
   document.addEventListener("keydown", (event) => stopping(form, event));
+  // Stop has taken the place of Send: the second press of a double click is for that.
+  document.addEventListener("click", (event) => {
+    if (event.detail > 1 && event.target.closest?.(".chat-stop")) event.preventDefault();
+  });
+  const isOfStop = stopped(form, field);
   field.addEventListener("keydown", (event) => {
+    if (event.key === "Enter" && isOfStop(event)) return event.preventDefault();
     if (actions.takes(event)) return;
     if (event.key === "ArrowUp" && !field.value) return editLast(event);
     if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
@@ -253,14 +261,20 @@ function composer(form) {
 function drafting(form, field) {
   // A new conversation gets its name while the form stays.
   const name = () => `chat-${form.elements.session?.value ?? "new"}`;
-  const draft = kept(name());
+  let known = name();
+  const draft = kept(known);
   if (draft && !field.value) field.value = draft;
   // Somebody may have begun to type before this module was there.
-  else if (field.value !== field.defaultValue) keep(name(), field.value);
-  field.addEventListener("input", () => keep(name(), field.value));
-  // It is forgotten once it is sent, and kept again if that is refused.
-  form.addEventListener("submit", () => keep(name(), ""));
-  form.addEventListener("wb:refused", () => keep(name(), field.value));
+  else if (field.value !== field.defaultValue) keep(known, field.value);
+  field.addEventListener("input", () => keep(known, written(field)));
+  // It is forgotten once it has arrived.
+  form.addEventListener("reset", () => keep(known, ""));
+  document.addEventListener("wb:swapped", () => {
+    if (!form.isConnected || name() === known) return;
+    keep(known, "");
+    known = name();
+    keep(known, written(field));
+  });
 }
 
 /** Escape stops the answer, unless it closes something. */
@@ -268,6 +282,28 @@ function stopping(form, event) {
   if (event.key !== "Escape" || event.defaultPrevented || event.isComposing) return;
   if (!form.isConnected || document.querySelector("details.menu[open], dialog[open]")) return;
   form.parentElement?.querySelector(".chat-stop")?.requestSubmit();
+}
+
+/**
+ * Who has stopped an answer by Stop and a key goes on in the field, once Stop is gone. Returns
+ * whether a key was struck before somebody could see that, and typed nothing since.
+ */
+function stopped(form, field) {
+  let isByKey = false;
+  let ledAt = -Infinity;
+  field.addEventListener("input", () => { ledAt = -Infinity; });
+  document.addEventListener("wb:sending", ({ target }) => {
+    if (target.matches(".chat-stop")) isByKey = target.querySelector(":focus-visible") !== null;
+  });
+  document.addEventListener("wb:swapped", () => {
+    if (!isByKey || document.querySelector(".chat-stop")) return;
+    isByKey = false;
+    // What had the focus is gone: it is on the page, or on what is around.
+    if (!form.isConnected || document.activeElement.tabIndex >= 0) return;
+    field.focus({ preventScroll: true });
+    ledAt = performance.now();
+  });
+  return ({ timeStamp: at }) => at - ledAt < STOPPED_MS;
 }
 
 /** In an empty field, the arrow up edits the last question. */

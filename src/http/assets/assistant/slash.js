@@ -27,6 +27,7 @@ export function slash(form, field) {
     options[chosen].scrollIntoView({ block: "nearest" });
   };
   const run = (action) => {
+    if (form.ariaBusy === "true") return say("The last question is still being sent");
     field.value = "";
     field.dispatchEvent(new Event("input", { bubbles: true }));
     close();

@@ -1,13 +1,39 @@
 // Forms with `data-inline` are sent without leaving the page. An error is shown next to the form,
 // and what was typed stays.
 
-import { placed, refreshIn } from "./live.js";
+import { ARRIVED, bodyOf, lose, note, renew, settle } from "./again.js";
+import * as draft from "./draft.js";
+import { placed, readAgain, refreshIn } from "./live.js";
 import { plain } from "./plain.js";
 import { say } from "./say.js";
 import * as swap from "./swap.js";
 
+/**
+ * What forms that are being sent send: one message, and those that were sent before its answer. A
+ * swap may take the attribute that shows it.
+ */
+const queues = new WeakMap();
+/** Counts the messages that waited: each has a key of its own. */
+let waited = 0;
+
 /** What a form says that nobody answered. */
 export const UNREACHABLE = "Can’t reach this site right now. What you typed is still here.";
+/** What a form says if what it sent before has arrived, and something else is in it now. */
+const HAS_ARRIVED = "What you sent before has arrived. What is here now hasn’t been sent: send it again to send all of it as well.";
+
+/** What a form says whose button was another one a moment ago. */
+const UNSEEN = "Another button was here a moment ago. Press again if you mean this one.";
+const UNSEEN_SHOWN_MS = 8_000;
+
+/** Returns whether a form is being sent. */
+export function isSending(form) {
+  return queues.has(form);
+}
+
+/** Calls back once if what a form sends is refused, or has no answer. */
+export function ifRefused(form, callback) {
+  form.addEventListener("wb:refused", callback, { once: true });
+}
 
 document.addEventListener("submit", (event) => {
   const form = event.target;
@@ -25,28 +51,75 @@ document.addEventListener("keydown", (event) => {
   area.form.requestSubmit();
 });
 
-async function send(form, submitter) {
-  if (form.ariaBusy === "true") return;
+function send(form, submitter) {
+  const queue = queues.get(form);
+  if (!queue) return deliver(form, [take(form, submitter)]);
+  // What is in the form now, and nothing that is typed later.
+  if (!submitter?.name && draft.mayWait(form)) queue.push(takeNext(form));
+}
+
+/** Takes out of a form what it sends, as it is at this moment. */
+function take(form, submitter, isNext = false) {
+  const action = submitter?.getAttribute("formaction") ?? form.getAttribute("action");
+  const fields = new FormData(form);
+  if (submitter?.name) fields.append(submitter.name, submitter.value);
+  const body = isNext ? new URLSearchParams(fields) : bodyOf(form, fields);
+  const sent = draft.leave(form);
+  form.dispatchEvent(new CustomEvent("wb:sending", { bubbles: true }));
+  return { action, body, sent };
+}
+
+/** Takes out of a form a message that follows one which is not answered. */
+function takeNext(form) {
+  const next = take(form, null, true);
+  waited += 1;
+  if (next.body.has("key")) next.body.set("key", `${next.body.get("key")}-${waited}`);
+  return next;
+}
+
+/** Sends the first of some messages, then the others. */
+async function deliver(form, queue) {
+  queues.set(form, queue);
   form.ariaBusy = "true";
+  const [{ action, body, sent }] = queue;
+  const host = form.closest("[data-from]");
+  const isMessage = draft.isMessage(form);
   // A button that is disabled loses the focus.
   const held = form.contains(document.activeElement) ? document.activeElement : null;
-  const buttons = [...form.querySelectorAll("button:not([disabled])")];
+  // The next message may be sent while this one is on its way; that there is none yet is no fault.
+  const buttons = isMessage ? [] : [...form.querySelectorAll("button:not([disabled])")];
   for (const button of buttons) button.disabled = true;
+  const wasLenient = form.noValidate;
+  form.noValidate ||= isMessage;
   let again = null;
   let problem = UNREACHABLE;
+  let code = "";
+  const name = note(form, body, sent);
   try {
-    const action = submitter?.getAttribute("formaction") ?? form.getAttribute("action");
-    const fields = new FormData(form);
-    if (submitter?.name) fields.append(submitter.name, submitter.value);
-    const answer = await fetch(action, { method: "POST", body: new URLSearchParams(fields) });
+    const answer = await fetch(action, { method: "POST", body });
     const page = swap.parse(await answer.text());
+    settle(name);
     again = answer.ok ? null : formAgain(form, page);
     problem = answer.ok || again ? null : refusalOf(page);
-    if (answer.ok) done(form, page, answer.url);
+    code = answer.ok ? "" : codeOf(page);
+    if (code === ARRIVED) {
+      problem = HAS_ARRIVED;
+      renew(form);
+    }
+    // The answer says what the text is now, in this form only.
+    if (!problem) form.querySelectorAll("[data-began]").forEach((it) => it.removeAttribute("data-began"));
+    if (answer.ok) {
+      const later = draft.arrive(form, sent);
+      if (host) inPart(form, host, later);
+      else show(form, page, answer.url, later);
+    }
   } catch {
     // Said below.
+    if (problem) lose(form, body);
   }
+  queues.delete(form);
   form.ariaBusy = null;
+  form.noValidate = wasLenient;
   for (const button of buttons) button.disabled = false;
   if (document.activeElement === document.body) {
     held?.focus({ preventScroll: true });
@@ -54,9 +127,12 @@ async function send(form, submitter) {
       held.closest("details")?.querySelector("summary")?.focus({ preventScroll: true });
     }
   }
+  if (again || problem) draft.comeBack(form);
   if (again) showAgain(form, again);
-  if (problem) refuse(form, problem);
-  if (again || problem) form.dispatchEvent(new CustomEvent("wb:refused", { bubbles: true }));
+  if (problem) refuse(form, problem, code);
+  if (again || problem) form.dispatchEvent(new CustomEvent("wb:refused", { bubbles: true, detail: { code } }));
+  // If the form is gone, so is the place for them: their texts are there to be copied.
+  else if (queue.length > 1 && form.isConnected) await deliver(form, queue.slice(1));
 }
 
 /** Returns the page with which a form was refused, if it shows the errors next to the fields. */
@@ -77,24 +153,26 @@ function showAgain(form, page) {
 }
 
 /** A form in a part from another page changes only that part. */
-function done(form, page, url) {
-  const host = form.closest("[data-from]");
-  if (!host) return show(form, page, url);
+function inPart(form, host, later) {
   form.querySelector(".form-refusal")?.remove();
-  form.reset();
+  // The next message is another one, also before the part is there again.
+  renew(form);
   const fold = form.closest("details");
-  if (fold) fold.open = false;
+  if (fold && later.length === 0) fold.open = false;
+  keepLater(form, later, host);
   say(form.dataset.done ?? "Done");
   refreshIn(host);
 }
 
 /** Replaces this page by the one that a form leads to. */
-function show(form, page, url) {
+function show(form, page, url, later) {
   form.querySelector(".form-refusal")?.remove();
-  form.reset();
   const to = new URL(url);
   const isElsewhere = to.pathname !== location.pathname;
-  if (isElsewhere && !page.getElementById("main")) {
+  const done = form.dataset.done ?? "Done";
+  // The modules of some pages work on the whole window.
+  if (isElsewhere && (!page.getElementById("main") || document.querySelector("[data-whole]"))) {
+    document.dispatchEvent(new Event("wb:leaving"));
     location.assign(url);
     return;
   }
@@ -105,12 +183,28 @@ function show(form, page, url) {
   form.closest("dialog")?.close();
   swap.elements(page, ["main"]);
   placed(page);
-  say(form.dataset.done ?? "Done");
+  keepLater(form, later, document.getElementById("main"));
+  say(done);
   if (!isElsewhere) return;
+  // The form is here, too, and somebody writes on in it.
+  if (form.isConnected && form.contains(document.activeElement)) return;
   scrollTo(0, 0);
   const main = document.getElementById("main");
   main.tabIndex = -1;
   main.focus({ preventScroll: true });
+}
+
+/** What was typed into a form that is gone by now stays, to be copied. */
+function keepLater(form, later, place) {
+  const { decision, composer } = form.dataset;
+  const name = decision ?? composer ?? form.getAttribute("action");
+  const box = [...document.querySelectorAll(".rv-kept")].find((it) => it.dataset.of === name);
+  if (box && decision) return;
+  // It was said not to have been sent.
+  box?.remove();
+  if (form.isConnected) return;
+  const words = later.map(draft.written).join("\n\n").trim();
+  if (words) place.prepend(draft.unsent(words, "What you typed since. It wasn’t sent.", name));
 }
 
 // Goes back to a page left by a form or a module, except for a jump within a page.
@@ -122,10 +216,15 @@ export function arrived() {
 }
 
 addEventListener("popstate", () => {
-  if (location.pathname + location.search !== shown) location.reload();
+  if (location.pathname + location.search !== shown) readAgain();
 });
 
 const SIGNED_OUT = "You are signed out. Sign in again in another tab, then send again: what you typed is still here.";
+
+/** Returns the code of the error that a page shows. */
+function codeOf(page) {
+  return page.querySelector("#main .message")?.dataset.code;
+}
 
 /** Returns why the page with which a form was refused says that it was. */
 export function refusalOf(page) {
@@ -137,7 +236,7 @@ export function refusalOf(page) {
 }
 
 /** Shows an error inside a form. */
-export function refuse(form, problem) {
+export function refuse(form, problem, code = "") {
   let place = form.querySelector(".form-refusal");
   if (!place) {
     place = document.createElement("p");
@@ -146,8 +245,17 @@ export function refuse(form, problem) {
     place.role = "alert";
     form.append(place);
   }
+  place.dataset.code = code;
   place.textContent = plain(problem);
 }
+
+document.addEventListener("wb:unseen", ({ target: form }) => {
+  refuse(form, UNSEEN);
+  setTimeout(() => {
+    const place = form.querySelector(".form-refusal");
+    if (place?.textContent === UNSEEN) place.remove();
+  }, UNSEEN_SHOWN_MS);
+});
 
 // It is reached again.
 document.addEventListener("wb:connection", ({ detail }) => {

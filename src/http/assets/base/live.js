@@ -55,15 +55,32 @@ export function signedOut() {
   channel.postMessage({ signedOut: true });
 }
 
+/** Loads this page again. It may be the answer to a form, which nobody sends again by that. */
+export function readAgain() {
+  location.replace(location.pathname + location.search);
+}
+
 /** Fetches the parts inside an element that follow events. */
 export function refreshIn(element) {
   for (const part of element.querySelectorAll("[data-live][id]")) due.add(part.id);
   schedule(0);
 }
 
+/** Fetches one part. */
+export function refreshPart(id) {
+  due.add(id);
+  schedule(DEBOUNCE_MS);
+}
+
 /** Fetches all parts that follow events. */
 export function refreshAll() {
   mark(() => true);
+}
+
+/** Returns the header by which the server knows which document this page shows: one of its name. */
+export function seen() {
+  const made = document.querySelector("[data-sight]")?.dataset.sight;
+  return made ? { "wb-seen": made } : {};
 }
 
 /** Another page was put here: fetches what changed after the server made it and before it was put. */
@@ -123,8 +140,10 @@ function addressOf(id) {
 /** Fetches some parts; returns whether there was a response. */
 async function part(address, ids) {
   try {
+    // What is gone is the page itself, and no part of it that comes from elsewhere.
+    const isPage = address === location.pathname + location.search;
     const answer = await fetch(address, {
-      headers: { "wb-fragment": ids.join(",") }, cache: "no-store",
+      headers: { "wb-fragment": ids.join(","), ...(isPage ? seen() : {}) }, cache: "no-store",
     });
     if (answer.status === 401) tell("ended");
     noteVersion(answer.headers.get("wb-version"));
@@ -132,8 +151,6 @@ async function part(address, ids) {
     // A form may have put another page here meanwhile: the parts of this one are not its.
     const isHere = ids.filter((id) => addressOf(id) === address);
     if (answer.ok) swap.fragment(text, isHere);
-    // What is gone is the page itself, and no part of it that comes from elsewhere.
-    const isPage = address === location.pathname + location.search;
     if (isPage && answer.status === 404) document.dispatchEvent(new CustomEvent("wb:gone", { detail: swap.parse(await answer.text()) }));
     else if (isPage && answer.ok) document.dispatchEvent(new CustomEvent("wb:there"));
     return answer.status < 500;
@@ -183,7 +200,8 @@ channel.onmessage = ({ data }) => {
   }
   if ("event" in data) hear(data.event, data.cursor);
   if (data.version) noteVersion(data.version);
-  if (data.signedOut) location.reload();
+  // Somebody else reads on here, if anybody.
+  if (data.signedOut || (data.person && data.person !== root.dataset.person)) readAgain();
   if (data.state && !isLeader) {
     show(data.state);
     // Something has happened between this page's making and its first word.
@@ -285,6 +303,7 @@ function block(lines) {
 /** Starts; a page without a signed-in reader has nothing to follow. */
 export function start() {
   if (!root.dataset.cursor) return;
+  channel.postMessage({ person: root.dataset.person });
   if (!navigator.locks) {
     // Not a secure context: tabs cannot agree on one stream.
     show("polling");

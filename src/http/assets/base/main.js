@@ -2,6 +2,8 @@
 //
 // Pages work without any of this; the scripts make them live.
 
+import "./person.js";
+import "./press.js";
 import "./draft.js";
 import "./forms.js";
 import "./notify.js";
@@ -17,6 +19,7 @@ const MODULES = {
   topic: () => import("./topic.js"),
   reader: () => import("./reader.js"),
   rows: () => import("./rows.js"),
+  seen: () => import("./seen.js"),
   tree: () => import("./tree.js"),
   turn: () => import("./turn.js"),
 };

@@ -5,7 +5,10 @@
 //
 // What a person is using stays: the focus, the selection, scroll positions, open folds and typed
 // text. An element with `data-keep` is left as it is; `data-keep="a b"` keeps these attributes, and
-// the rest is updated.
+// the rest is updated. A field with `data-began` says what text a person began with: it stays as long
+// as something is typed into its form.
+
+import { typedFields } from "./draft.js";
 
 const WORKER = "/offline.js";
 const RULES = { createHTML: (text) => text, createScriptURL: () => WORKER };
@@ -104,6 +107,7 @@ function focusNear(gone, around) {
 
 function morph(old, fresh) {
   if (old.hasAttribute("data-keep") && !old.dataset.keep) return;
+  if (old.hasAttribute("data-began") && typedFields(old.form).length > 0) return;
   if (old.isEqualNode(fresh)) return;
   attributes(old, fresh);
   children(old, fresh);
@@ -170,7 +174,9 @@ function skipKept(node, keys) {
 }
 
 function isLike(old, fresh) {
-  return old && old.nodeType === fresh.nodeType && old.nodeName === fresh.nodeName && !keyOf(old);
+  return old && old.nodeType === fresh.nodeType && old.nodeName === fresh.nodeName && !keyOf(old)
+    // A form that does something else is another form: what was typed was not meant for it.
+    && (old.nodeName !== "FORM" || old.getAttribute("action") === fresh.getAttribute("action"));
 }
 
 /** Returns whether an old node follows later, unchanged: then a new one is inserted before it. */

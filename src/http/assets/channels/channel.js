@@ -102,9 +102,21 @@ function replying(root, lines, area) {
     event.preventDefault();
     begin(link.dataset.reply ?? "");
   });
-  // Sent: the next message replies to nothing.
+  // Sent: the next message replies to nothing. Refused: it replies to what it did.
+  const number = () => root.querySelector("#ch-replying input");
+  let replied = [];
+  root.addEventListener("wb:sending", (event) => {
+    if (event.target.id !== "ch-say") return;
+    replied.push(number().value);
+    show("");
+  });
   root.addEventListener("reset", (event) => {
-    if (event.target.id === "ch-say") queueMicrotask(() => show(""));
+    if (event.target.id === "ch-say") replied.shift();
+  });
+  root.addEventListener("wb:refused", (event) => {
+    if (event.target.id !== "ch-say") return;
+    if (!number().value) show(replied.find(Boolean) ?? "");
+    replied = [];
   });
   const own = () => document.activeElement?.closest(".ch-lines .ch-line");
   const reply = () => {

@@ -7,11 +7,15 @@ import { say } from "./say.js";
 export class Thread {
   /** The Topic whose thread is unfolded. */
   topic = "";
+  /** The unfolded thread and what has the focus in it, while the list of notes is replaced. */
+  box = null;
+  held = null;
 
   constructor(reader) {
     this.reader = reader;
     // A Topic that is closed here is no open one any more: its note stays while its thread is read.
     document.addEventListener("wb:swapping", ({ detail }) => this.stay(detail.page));
+    document.addEventListener("wb:swapped", () => this.back());
     this.sizes = new ResizeObserver(() => reader.later());
   }
 
@@ -104,6 +108,8 @@ export class Thread {
     const card = this.card();
     const list = page.getElementById("notes");
     if (!card || !list) return;
+    this.box = card.querySelector(".note-thread");
+    this.held = this.box?.contains(document.activeElement) ? document.activeElement : null;
     const fresh = page.getElementById(card.id);
     if (fresh) {
       fresh.classList.add("is-open");
@@ -119,5 +125,17 @@ export class Thread {
       list.append(home);
     }
     home.append(copy);
+  }
+
+  /** A note that stands in another list now is a new element: the thread moves there as it is. */
+  back() {
+    const { box, held } = this;
+    this.box = null;
+    this.held = null;
+    const card = this.card();
+    if (!box || !card || card.contains(box)) return;
+    card.querySelector(".note-thread")?.remove();
+    card.append(box);
+    held?.focus({ preventScroll: true });
   }
 }

@@ -1,7 +1,8 @@
 // From a selection to a Topic: the button next to the selection, and the form that it opens.
 
 import { Refused, ask, sentence } from "./ask.js";
-import { keep, kept } from "./draft.js";
+import { carry, keep, kept, madeAt, since } from "./draft.js";
+import { seen } from "./live.js";
 import { findAgain, likeness, rangeOf } from "./paint.js";
 import { Pick } from "./pick.js";
 import { plain } from "./plain.js";
@@ -33,6 +34,10 @@ export class Compose {
   /** Whether the button stands beside a block without words: no selection keeps it there. */
   isOfBlock = false;
   key = "";
+  /** The key of what was sent without an answer by now. */
+  sentKey = "";
+  /** Whether the form says that the document is gone. */
+  isOfGone = false;
   /** What the passage of the form is found by in another version: see `likeness`. */
   seen = null;
 
@@ -42,6 +47,11 @@ export class Compose {
     this.pop();
     this.form();
     if (!reader.mayWrite) return;
+    document.addEventListener("wb:there", () => this.there());
+    // The forms below the text.
+    reader.root.addEventListener("wb:refused", ({ target, detail }) => {
+      if (detail?.code === "source_gone") this.leadOn(target.querySelector(".form-refusal"));
+    });
     let timer = 0;
     document.addEventListener("selectionchange", () => {
       clearTimeout(timer);
@@ -238,8 +248,8 @@ export class Compose {
     const isTyped = body || title || typed.isThere;
     const about = this.about && { from: this.about.from, to: this.about.to };
     keep(this.draftName, isTyped && JSON.stringify({
-      body, title, ...typed.kept(), isChange, about, seen, blob: this.reader.blob,
-      isOpen: this.isOpen && !this.moving,
+      body, title, ...typed.kept(), isChange, about, seen, blob: this.reader.blob, made: madeAt(),
+      isOpen: this.isOpen && !this.moving, key: this.sentKey === this.key ? this.key : "",
     }));
   }
 
@@ -262,6 +272,9 @@ export class Compose {
       return;
     }
     this.open(about ?? null, { isAgain: true, takesFocus: false });
+    if (!draft.key) return;
+    this.key = this.sentKey = draft.key;
+    this.keep();
   }
 
   reattach(topic, title) {
@@ -289,6 +302,7 @@ export class Compose {
     // The same again after a lost answer is no second Topic.
     this.freshKey();
     this.dress();
+    this.isOfGone = false;
     this.trouble.textContent = "";
     this.quote.textContent = "";
     this.box.hidden = false;
@@ -339,7 +353,7 @@ export class Compose {
     const { path } = this.reader.root.dataset;
     const query = new URLSearchParams({ path, blob: this.reader.blob, from: about.from, to: about.to });
     if (this.reader.isLines) query.set("text", "1");
-    about.passage ??= await ask(`/api/source/passage?${query}`);
+    about.passage ??= await ask(`/api/source/passage?${query}`, { headers: seen() });
     if (this.about !== about) return about.passage;
     this.quote.textContent = plain(about.passage.quote);
     // What is replaced is no longer what was typed over: the difference is shown before it is sent.
@@ -380,6 +394,7 @@ export class Compose {
       return this.field.focus();
     }
     this.send.disabled = true;
+    this.isOfGone = false;
     this.trouble.textContent = "";
     await this.trySending(SENDS_MAX);
     this.send.disabled = false;
@@ -395,14 +410,22 @@ export class Compose {
       this.trouble.textContent = "";
       const selection = passage && this.bytes(passage);
       const { moving, isChange } = this;
+      const sent = [this.body.value, this.heading.value, this.words.value];
+      const at = this.typed.at;
+      const mine = this.key;
       const made = moving ? await this.move(selection) : await this.make(selection);
       const why = made.not_started ? ` No job started: ${sentence(made.not_started.message)}` : "";
       const done = moving ? "Topic moved." : isChange ? `Suggestion sent.${why}` : "Topic opened.";
-      if (!moving) this.empty();
-      this.close();
+      const isMore = !moving && this.empty(sent, at);
+      // Somebody has begun to write about something else: that stays open.
+      const isOther = this.isOpen && this.key !== mine;
+      if (isOther) this.keep();
+      else if (isMore && this.isOpen) this.goOnWriting(done);
+      else this.close();
       await this.reader.reload();
-      this.reader.activate(made.id, { scroll: false });
-      if (isChange) this.reader.thread.open(made.id);
+      if (isMore && this.about) await this.resolve(this.about);
+      if (!this.isOpen) this.reader.activate(made.id, { scroll: false });
+      if (!this.isOpen && isChange) this.reader.thread.open(made.id);
       say(done);
     } catch (cause) {
       await this.refused(cause);
@@ -412,10 +435,21 @@ export class Compose {
     }
   }
 
-  /** What was typed is sent. */
-  empty() {
-    this.body.value = this.heading.value = "";
-    this.typed.empty();
+  /** Takes out what was sent; returns whether something was typed since. */
+  empty([body, title, words], at) {
+    this.typed.others.delete(at);
+    this.body.value = since(this.body.value, body);
+    this.heading.value = since(this.heading.value, title);
+    const isRetyped = this.words.value !== words;
+    if (!isRetyped) this.typed.empty();
+    return Boolean(this.body.value || this.heading.value || isRetyped);
+  }
+
+  /** Stays open with what was typed while the form was being sent: that is another Topic. */
+  goOnWriting(done) {
+    this.freshKey();
+    this.keep();
+    this.trouble.textContent = `${done} What you typed since isn’t sent yet.`;
   }
 
   /** The bytes that the Topic is about: those that are typed over. */
@@ -442,9 +476,12 @@ export class Compose {
   }
 
   post(address, body) {
+    // It may arrive although this page is left: sent again it is the same request.
+    this.sentKey = this.key;
+    if (!this.moving) this.keep();
     return ask(address, {
       method: "POST", body: JSON.stringify(body),
-      headers: { "content-type": "application/json", "idempotency-key": this.key },
+      headers: { "content-type": "application/json", "idempotency-key": this.key, ...seen() },
     }).catch((cause) => {
       // What was refused changed nothing: another try is another request.
       if (cause.code) this.freshKey();
@@ -454,6 +491,12 @@ export class Compose {
 
   async refused(cause) {
     if (!(cause instanceof Refused)) throw cause;
+    if (cause.code === "idempotency_conflict") {
+      // Its answer was lost, and something was typed since.
+      this.trouble.textContent = "What you sent before has arrived. To open another Topic with this text, send it again.";
+      return this.reader.reload();
+    }
+    if (cause.code === "source_gone") return this.gone(cause);
     if (cause.code !== "source_changed") {
       this.trouble.textContent = plain(cause.message);
       return;
@@ -462,6 +505,32 @@ export class Compose {
     await this.reader.reload();
     // The new text didn't come, or is not the one that the server has by now.
     if (this.isOpen && this.about === about) this.outdated();
+  }
+
+  /** The document has another name, or none: says so, with the way on that takes along what is typed. */
+  async gone(cause) {
+    this.isOfGone = true;
+    this.trouble.textContent = plain(cause.message);
+    this.keep();
+    await this.leadOn(this.trouble, () => this.isOfGone);
+  }
+
+  /** Adds the link of the page to the new name to what a form says, if it still does. */
+  async leadOn(place, isSaid = () => place.isConnected) {
+    await this.reader.reload();
+    const way = document.querySelector("#gone:not([hidden]) a[data-to]");
+    if (!way || !isSaid()) return;
+    const link = way.cloneNode(true);
+    const { from, to } = link.dataset;
+    link.addEventListener("click", () => carry(from, to));
+    place.append(" ", link);
+  }
+
+  /** The document is there again, or was never gone. */
+  there() {
+    document.querySelectorAll(".form-refusal[data-code=source_gone]").forEach((it) => it.remove());
+    if (this.isOfGone) this.trouble.textContent = "";
+    this.isOfGone = false;
   }
 
   /**

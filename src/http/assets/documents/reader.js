@@ -5,6 +5,7 @@ import { arrange, neighbor } from "./margin.js";
 import { Compose } from "./compose.js";
 import { Paint, blockOf, foldsOf, rangeOf, selectedIn, unfold } from "./paint.js";
 import { bind } from "./keys.js";
+import { on, refreshPart, seen } from "./live.js";
 import { plain } from "./plain.js";
 import { say } from "./say.js";
 import * as swap from "./swap.js";
@@ -103,6 +104,10 @@ class Reader {
     document.fonts?.ready.then(() => this.later());
     this.keys();
     this.follow();
+    // A message is about its Topic alone; the note says how many there are.
+    on("topics", ({ data }) => {
+      if (root.isConnected && this.aside.querySelector(`[href="/topics/${data?.topic_id}"]`)) refreshPart("notes");
+    });
     addEventListener("hashchange", () => this.hashed());
     this.hashed();
     for (const type of ["wheel", "touchmove", "pointerdown", "keydown", "click", "hashchange"]) {
@@ -433,10 +438,12 @@ class Reader {
     const ids = this.isLines ? ["text", "notes"] : ["text", "contents", "notes"];
     try {
       const answer = await fetch(location.pathname + location.search, {
-        headers: { "wb-fragment": ids.join(",") }, cache: "no-store",
+        headers: { "wb-fragment": ids.join(","), ...seen() }, cache: "no-store",
       });
-      if (!answer.ok) return;
+      if (!answer.ok && answer.status !== 404) return;
       const page = swap.parse(await answer.text());
+      document.dispatchEvent(new CustomEvent(answer.ok ? "wb:there" : "wb:gone", { detail: page }));
+      if (!answer.ok) return;
       const fresh = page.getElementById("text");
       const isWritten = this.compose.isOpen && this.compose.about && fresh?.dataset.blob !== before;
       const place = isWritten && fresh && this.compose.placeIn(fresh);

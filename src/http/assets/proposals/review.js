@@ -4,10 +4,12 @@
 // is sent is always that of the text on the page. The new one cannot be decided before the reader has
 // seen it, because a button that was about to be pressed was meant for the earlier text.
 
-import { typedFields, typedIn, unsent } from "./draft.js";
-import { UNREACHABLE, arrived, refusalOf, refuse } from "./forms.js";
+import { fateOf, isLost } from "./again.js";
+import { focusedIn, toField, typedFields, unsent, writeOn, written } from "./draft.js";
+import { UNREACHABLE, arrived, ifRefused, isSending, refusalOf, refuse } from "./forms.js";
 import { bind } from "./keys.js";
 import { placed, refreshAll } from "./live.js";
+import { Warning, isTyping } from "./press.js";
 import { say } from "./say.js";
 import { wrapped } from "./steps.js";
 import * as swap from "./swap.js";
@@ -19,6 +21,7 @@ const PREVIEW_MS = 500;
 const AWAITED_MS = 10_000;
 /** Below this height in pixels, the editing area is too small. */
 const EDIT_MARGIN = 60;
+const UNREAD = "The same lines have changed since you began to type. Look at the conflict, then save again.";
 const NAMES = { approve: "Approve", amend: "Approve with changes", rework: "Request changes", reject: "Reject" };
 
 export function start(root) {
@@ -31,7 +34,7 @@ export function start(root) {
   // Of the parts that were swapped together, the one with the forms: the others know nothing of them.
   root.addEventListener("wb:swapped", (event) => event.target.id === "p-decide" && review.swapped());
   root.addEventListener("submit", (event) => review.holdBack(event), true);
-  root.addEventListener("wb:refused", () => review.refused());
+  root.addEventListener("wb:refused", ({ target }) => review.refused(target));
   const here = () => root.isConnected;
   // A swap knows nothing of what this module says of the page: how it is shown, what is held back.
   document.addEventListener("wb:swapped", () => {
@@ -191,15 +194,27 @@ class Review {
     }
   }
 
-  /** Shows what was typed into a form. */
+  /** Shows what was typed into a form that goes away, unless that is on its way. Who types in it
+      goes on there. */
   keep(form, name) {
-    const typed = typedIn(form);
-    if (!typed) return;
-    const title = `What you typed (${NAMES[name].toLowerCase()}). It wasn’t sent.`;
-    const box = unsent(typed, title, name);
+    if (isSending(form)) {
+      ifRefused(form, () => { if (!form.isConnected) this.keep(form, name); });
+      return;
+    }
+    const field = focusedIn(form);
+    const others = typedFields(form).filter((it) => it !== field);
+    const words = others.map(written).join("\n\n").trim();
+    if (words) this.box(form, others, words);
+    if (field) writeOn(this.box(form, [field], field.value), field);
+  }
+
+  box(form, fields, words) {
+    const name = form.dataset.decision;
+    const box = unsent(words, `What you typed (${NAMES[name].toLowerCase()}). ${fateOf(form)}`, name);
     box.dataset.revision = this.root.dataset.revision;
-    box.dataset.fields = JSON.stringify(typedFields(form).map((it) => [it.name, it.value]));
+    box.dataset.fields = JSON.stringify(fields.map((it) => [it.name, it.value]));
     this.root.querySelector("#p-bar").before(box);
+    return box;
   }
 
   /** A form is back that was away for a while, and so are the words in it. Those for the commit of
@@ -209,14 +224,22 @@ class Review {
       const form = this.form(kept.dataset.of);
       const isOther = kept.dataset.revision !== this.root.dataset.revision;
       if (!form || (isOther && kept.dataset.of === "approve")) continue;
-      for (const [name, value] of JSON.parse(kept.dataset.fields)) {
+      const area = kept.querySelector("textarea");
+      const fields = JSON.parse(kept.dataset.fields);
+      // Somebody has typed on in it.
+      if (!area.readOnly) fields[0][1] = area.value;
+      let last = null;
+      for (const [name, value] of fields) {
         const field = form.elements.namedItem(name);
         if (!field || field.value !== field.defaultValue) continue;
         field.value = value;
+        last = field;
         // Words that will be sent are in sight.
         const fold = field.closest("details");
         if (fold) fold.open = true;
       }
+      if (!area.readOnly && !last) continue;
+      if (area === document.activeElement) toField(last, area);
       kept.remove();
     }
   }
@@ -246,11 +269,11 @@ class Review {
     refreshAll();
   }
 
-  /** Says above the bar which revision has come; nothing moves for it. */
+  /** Says above the bar which revision has come; nothing moves for it, least of all while one types. */
   tell(before, after) {
     const isAwaited = awaited?.revision === before && performance.now() - awaited.at < AWAITED_MS;
     awaited = null;
-    if (isAwaited && !this.dialog) {
+    if (isAwaited && !this.dialog && !isTyping()) {
       this.look();
       say(`Revision ${after} is here.`);
       return;
@@ -311,11 +334,12 @@ class Review {
   /** Whether a decision would be about a text that has only just come; then that is said. */
   isEarly() {
     if (!this.unseen) return false;
+    const isWriting = !this.dialog && isTyping();
     this.dialog?.close();
     const news = this.root.querySelector(".rv-news");
     news?.classList.add("is-asked");
     // The one thing to do next.
-    (news?.querySelector("button") ?? news)?.focus();
+    if (!isWriting) (news?.querySelector("button") ?? news)?.focus();
     say(`Revision ${this.unseen} just arrived. Review it first.`);
     return true;
   }
@@ -374,7 +398,11 @@ class Review {
       this.keep(form, name);
       form.remove();
     } else if (home.isConnected) home.replaceWith(form);
-    else if (this.root.querySelector(`.rv-forms form[data-decision="${name}"]`) === null) form.remove();
+    else if (this.root.querySelector(`.rv-forms form[data-decision="${name}"]`) === null) {
+      // It is decided; what was typed since is not sent.
+      this.keep(form, name);
+      form.remove();
+    }
     dialog.remove();
     const next = this.root.querySelector(this.unseen ? ".rv-news" : `[data-open="${name}"]`);
     if (next) next.focus();
@@ -390,7 +418,9 @@ class Review {
   }
 
   /** The form in the dialog says why it was refused, and can be sent again. */
-  refused() {
+  refused(form) {
+    // No revision follows from it.
+    if (form.dataset.decision === "rework") awaited = null;
     if (this.isBehind) this.swapped();
   }
 
@@ -403,7 +433,7 @@ class Review {
     const held = dialog.querySelector("form");
     // What is being sent has its answer soon: until then nobody else has decided.
     if (!held) return;
-    this.isBehind = held.ariaBusy === "true";
+    this.isBehind = isSending(held);
     if (this.isBehind) return;
     const wasGone = this.isGone;
     this.isGone = !fresh;
@@ -422,7 +452,8 @@ class Review {
     }
     const head = this.root.querySelector("#p-head");
     const state = (head?.querySelector(".rv-banner .state") ?? head?.querySelector(".state"))?.textContent ?? "Decided";
-    refuse(held, `${state} in the meantime. What you typed is still here.`);
+    const how = isLost(held) ? ", perhaps by what you sent" : " in the meantime";
+    refuse(held, `${state}${how}. What you typed is still here.`);
     for (const it of held.querySelectorAll("button")) it.disabled = true;
   }
 }
@@ -482,6 +513,7 @@ async function save(form) {
   if (form.ariaBusy === "true") return null;
   form.ariaBusy = "true";
   let problem = UNREACHABLE;
+  lock(form, true);
   try {
     const body = new URLSearchParams(new FormData(form));
     const answer = await fetch(form.getAttribute("action"), { method: "POST", body });
@@ -497,8 +529,14 @@ async function save(form) {
   } finally {
     form.ariaBusy = null;
   }
+  lock(form, false);
   if (problem) refuse(form, problem);
   return null;
+}
+
+/** Nothing is typed into a text that is being saved: the page that follows would not have it. */
+function lock(form, isLocked) {
+  for (const it of form.querySelectorAll("textarea, input[type=text]")) it.readOnly = isLocked;
 }
 
 /** Leaving an edited text asks for confirmation; changes of its proposal are announced. */
@@ -508,6 +546,15 @@ function guard(form) {
   begin(area);
   const look = follow(form, area);
   let isSent = false;
+  // Whose lines of the document an edit takes out, as far as that was read.
+  const conflict = () => form.elements.conflict?.value ?? "";
+  const warning = new Warning();
+  let read = conflict();
+  const isUnread = () => {
+    if (conflict() && conflict() !== read && !warning.isRead(conflict())) return true;
+    read = conflict();
+    return false;
+  };
   form.addEventListener("submit", (event) => {
     // What leads to the editor of a later revision brings the text along.
     isSent = event.submitter?.hasAttribute("formaction") ?? false;
@@ -517,8 +564,15 @@ function guard(form) {
       look().then(() => form.querySelector("#preview").scrollIntoView({ block: "center" }));
       return;
     }
+    if (isUnread()) {
+      say(UNREAD);
+      return;
+    }
     save(form).then((next) => {
-      if (!next) return;
+      if (!next) {
+        if (conflict() !== read) warning.meet(conflict());
+        return;
+      }
       isSent = true;
       // Its draft is no longer needed; the text itself stays until the next page is there.
       form.dispatchEvent(new Event("reset"));
@@ -526,7 +580,10 @@ function guard(form) {
     });
   });
   // Who comes back to a page that the browser has kept goes on typing in it.
-  addEventListener("pageshow", () => { isSent = false; });
+  addEventListener("pageshow", () => {
+    isSent = false;
+    lock(form, false);
+  });
   addEventListener("beforeunload", (event) => {
     const isTyped = "unsaved" in form.dataset || area.value !== first;
     if (!isSent && form.isConnected && isTyped) event.preventDefault();

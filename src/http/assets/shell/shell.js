@@ -1,6 +1,7 @@
 // The frame of every page: the connection state, relative times, and global shortcuts.
 
-import { carry } from "./draft.js";
+import { carry, forgetAll } from "./draft.js";
+import { refuse } from "./forms.js";
 import { bind } from "./keys.js";
 import * as live from "./live.js";
 // Not loaded when it is asked for: the letters that somebody types at once are for it.
@@ -20,6 +21,7 @@ const WORDS = {
   ended: "You’re signed out.",
   live: "Connected again.",
 };
+const STILL_IN = "This site can’t be reached, so you are still signed in. Try again.";
 let healing = 0;
 let wasLost = false;
 
@@ -91,7 +93,7 @@ function note(id, state, text) {
 }
 
 for (const button of document.querySelectorAll("[data-reload]")) {
-  button.addEventListener("click", () => location.reload());
+  button.addEventListener("click", live.readAgain);
 }
 
 // --- signing out ---
@@ -100,12 +102,15 @@ document.addEventListener("submit", async (event) => {
   const form = event.target;
   if (!form.matches('form[action="/api/logout"]')) return;
   event.preventDefault();
-  try {
-    await fetch(form.action, { method: "POST" });
-    live.signedOut();
-  } finally {
-    location.assign("/");
+  const answer = await fetch(form.action, { method: "POST" }).catch(() => null);
+  // Who is signed out already, or somebody else by now, is no longer signed in here.
+  if (!answer?.ok && ![401, 403].includes(answer?.status)) {
+    refuse(form, STILL_IN);
+    return;
   }
+  forgetAll();
+  live.signedOut();
+  location.assign("/");
 });
 
 // --- times ---

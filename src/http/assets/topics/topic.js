@@ -1,6 +1,8 @@
 // A thread: Ctrl-Enter sends, a draft survives, and a running job shows activity.
 
-import { keep, kept, typedIn, unsent } from "./draft.js";
+import { fateOf } from "./again.js";
+import { focusedIn, keep, kept, typedIn, unsent, writeOn, written } from "./draft.js";
+import { ifRefused, isSending } from "./forms.js";
 import { bind } from "./keys.js";
 import { say } from "./say.js";
 import { span } from "./steps.js";
@@ -32,7 +34,13 @@ export function start(root) {
 /** Typed text is kept in this tab until it is sent. */
 function save(area) {
   const form = area.closest("form[data-composer]");
-  if (form) keep(nameOf(form, area), area.value === area.defaultValue ? "" : area.value);
+  if (!form) return;
+  const text = written(area) === area.defaultValue ? "" : written(area);
+  // A text that is changed is known together with what it was.
+  const over = text && area.defaultValue && (area.typedOver ??= area.defaultValue);
+  if (!text) delete area.typedOver;
+  keep(nameOf(form, area), text);
+  keep(`${nameOf(form, area)}-over`, over);
 }
 
 function nameOf(form, area) {
@@ -53,33 +61,69 @@ function restore(root) {
       const draft = kept(nameOf(form, area));
       if (!draft || area.value !== area.defaultValue) continue;
       area.value = draft;
+      area.typedOver = kept(`${nameOf(form, area)}-over`) ?? area.defaultValue;
+      form.dispatchEvent(new CustomEvent("wb:kept"));
       const fold = area.closest("details");
       if (fold) fold.open = true;
     }
-    const forget = () => areas.forEach((area) => keep(nameOf(form, area), ""));
+    const forget = () => areas.forEach((area) => {
+      delete area.typedOver;
+      keep(nameOf(form, area), "");
+      keep(`${nameOf(form, area)}-over`, "");
+    });
     form.addEventListener("reset", forget);
     form.addEventListener("submit", () => { if (!form.matches("[data-inline]")) forget(); });
   }
 }
 
+/** Returns whether a swap of `part` replaces an element: not within what a module keeps as it is. */
+function isReplaced(element, part) {
+  if (!element || !part?.contains(element)) return false;
+  const own = element.closest('[data-keep=""]');
+  return !own || own === part || !part.contains(own);
+}
+
+/** Returns the name of a form, on every version of a page. */
+function placeOf(form) {
+  return form.dataset.composer ?? form.getAttribute("action");
+}
+
+function formOf(root, name) {
+  const forms = [...root.querySelectorAll("form[data-composer], form[data-draft]")];
+  return forms.find((it) => placeOf(it) === name);
+}
+
 /** Text in a form that disappears (a Topic is closed, a channel completed) stays to be copied. */
 function rescue(root, { page, ids }) {
-  for (const form of root.querySelectorAll("form[data-composer]")) {
+  for (const form of root.querySelectorAll("form[data-composer], form[data-draft]")) {
     const host = form.closest("[data-live]");
-    const name = form.dataset.composer;
-    const typed = typedIn(form);
-    if (!typed || page.querySelector(`form[data-composer="${name}"]`)) continue;
-    if (!ids.some((id) => document.getElementById(id)?.contains(host))) continue;
-    host.before(unsent(typed, "What you typed. It wasn’t sent.", name));
-    say("You can’t write here any more. What you typed wasn’t sent, but it’s still here.");
+    if (!(typedIn(form) || focusedIn(form)) || formOf(page, placeOf(form))) continue;
+    if (!ids.some((id) => isReplaced(host, document.getElementById(id)))) continue;
+    // What is on its way may be the very thing that takes its form away.
+    if (isSending(form)) ifRefused(form, () => { if (!form.isConnected) show(form, root, host); });
+    else show(form, root, host);
   }
+}
+
+/** Shows what was typed into a form that is gone. */
+function show(form, root, host) {
+  const [typed, field] = [typedIn(form), focusedIn(form)];
+  if (!typed && !field) return;
+  const fate = fateOf(form);
+  const box = unsent(typed, `What you typed. ${fate}`, placeOf(form));
+  if (host.isConnected) host.before(box);
+  else root.prepend(box);
+  if (field) writeOn(box, field);
+  say(`You can’t send this any more. ${fate} What you typed is still here.`);
 }
 
 /** A form is back, and its text with it. */
 function forgive(root) {
   for (const words of root.querySelectorAll(".rv-kept")) {
-    const form = root.querySelector(`form[data-composer="${words.dataset.of}"]`);
-    if (form && typedIn(form)) words.remove();
+    const form = formOf(root, words.dataset.of);
+    const { value, defaultValue } = words.querySelector("textarea");
+    // What was typed since is nowhere else.
+    if (form && typedIn(form) && value === defaultValue) words.remove();
   }
 }
 

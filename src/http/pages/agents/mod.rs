@@ -9,7 +9,7 @@ use serde_json::Value;
 use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
-use crate::api::agents::{AgentView, Peek, PeekQuery, TurnView, TurnsQuery};
+use crate::api::agents::{AgentView, Peek, PeekQuery, StartRequest, TurnView, TurnsQuery};
 use crate::api::handoffs::{HandoverRequest, HandoverView};
 use crate::api::mail::{MessageQuery, SendRequest};
 use crate::base::{Error, ErrorKind, Millis, Result, is_segment};
@@ -232,7 +232,7 @@ async fn control(site: &Site, mut call: Call, verb: Verb) -> Result<Response> {
     call.nothing().await?;
     let (name, caller) = (call.text_param("name")?, call.caller()?);
     let outcome = match verb {
-        Verb::Start => flows::agents::start(site, &caller, name, false).await,
+        Verb::Start => flows::agents::start(site, &caller, name, StartRequest::default()).await,
         Verb::HandOver => {
             let request = HandoverRequest::default();
             let asked = flows::agents::handover(site, &caller, name, request).await;

@@ -160,6 +160,7 @@ async fn ask(site: Site, mut call: Call) -> Result<Response> {
         action_id,
         confirm,
         dry_run: sent.dry.as_deref() == Some("1"),
+        piped: false,
         attachments: attachments.lines().filter(|it| !it.is_empty()).map(str::to_owned).collect(),
     };
     match assistant::ask(&site, &call.caller()?, request, Some(key)).await {

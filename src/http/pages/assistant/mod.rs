@@ -366,10 +366,7 @@ async fn page(
     }
     let (refused, cause) = match refused {
         None => (None, None),
-        Some((typed, cause)) => {
-            let hint = cause.hint_str().map(|it| format!(": {it}")).unwrap_or_default();
-            (Some((typed, format!("{}{hint}", cause.message()))), Some(cause))
-        }
+        Some((typed, cause)) => (Some((typed, why_refused(&cause))), Some(cause)),
     };
     let page = AssistantPage {
         frame,
@@ -388,6 +385,17 @@ async fn page(
         None => reply::page(&page),
         Some(cause) => reply::refused(&page, &cause),
     }
+}
+
+/// Returns why a question was refused, and what to do on the page.
+fn why_refused(cause: &Error) -> String {
+    if cause.code_str() == assistant::SESSION_BUSY {
+        return "Another question of this conversation is being answered: wait for that, or press \
+                Stop. Then send again."
+            .to_owned();
+    }
+    let hint = cause.hint_str().map(|it| format!(": {it}")).unwrap_or_default();
+    format!("{}{hint}", cause.message())
 }
 
 /// Returns the conversations of the list: all, or search results.

@@ -8,6 +8,7 @@ use serde::Deserialize;
 use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
+use crate::api::agents::StartRequest;
 use crate::api::arrival::ArrivalRequest;
 use crate::api::channels::{
     ChannelView, HeardView, HeldRequest, HistoryQuery, MemberRequest, MemberView, MessageView,
@@ -441,7 +442,10 @@ async fn start(site: Site, mut call: Call) -> Result<Response> {
     let channel = channels::show(&site, &caller, slug).await?;
     let member = channel.members.iter().find(|it| it.handle == handle);
     let started = match member.and_then(|it| it.agent.as_ref()) {
-        Some(agent) => flows::agents::start(&site, &caller, agent, false).await.map(|_| channel),
+        Some(agent) => {
+            let request = StartRequest::default();
+            flows::agents::start(&site, &caller, agent, request).await.map(|_| channel)
+        }
         None => {
             let message = format!("no agent has the seat of {}", handle.escape_debug());
             Err(Error::not_found(message).code("no_member"))

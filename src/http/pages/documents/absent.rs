@@ -1,7 +1,8 @@
 //! The page of a missing document: its new name, its history, or documents with a similar name.
 
 use crate::base::{Error, ErrorKind, Result, SourcePath};
-use crate::documents::NOT_A_SOURCE;
+use crate::documents::{NOT_A_SOURCE, SOURCE_GONE};
+use crate::flows::repository::sight::Sight;
 use crate::flows::topics::TopicQuery;
 use crate::flows::{self, Site};
 use crate::http::pages::parts::form;
@@ -25,13 +26,7 @@ pub(super) async fn answer(
         return Err(cause);
     }
     if let Some(now) = flows::repository::renames::where_now(site, path).await? {
-        let aside = Aside {
-            back: form::document_at(now.as_str()),
-            way: "Open it under its new name",
-            moved: Some((path.to_string(), now.to_string())),
-            ..Aside::default()
-        };
-        return Ok(reply::failed_form(cause, aside));
+        return Ok(reply::failed_form(cause, led_to(path, &now)));
     }
     if let Some(way) = meant(site, path).await? {
         return reply::see_other(&way);
@@ -46,6 +41,36 @@ pub(super) async fn answer(
         return Err(no_document(site, path).await?);
     }
     Err(cause)
+}
+
+/// Returns the response for a document whose name another one has by now.
+pub(super) async fn another(
+    site: &Site,
+    path: &SourcePath,
+    sight: &Sight,
+    cause: Error,
+) -> Result<Response> {
+    if cause.code_str() != SOURCE_GONE {
+        return Err(cause);
+    }
+    let aside = match sight.name_now(site, path).await? {
+        Some(now) => led_to(path, &now),
+        None => Aside {
+            back: form::document_at(path.as_str()),
+            way: "Open the document that has its name now",
+            ..Aside::default()
+        },
+    };
+    Ok(reply::failed_form(cause, aside))
+}
+
+fn led_to(path: &SourcePath, now: &SourcePath) -> Aside {
+    Aside {
+        back: form::document_at(now.as_str()),
+        way: "Open it under its new name",
+        moved: Some((path.to_string(), now.to_string())),
+        ..Aside::default()
+    }
 }
 
 /// Returns where to redirect a path that is not a document: the index file of a folder, the folder

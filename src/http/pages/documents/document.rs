@@ -2,13 +2,15 @@
 
 use askama::Template;
 use serde::Deserialize;
+use serde_json::{Value, json};
 use warp::reply::Response;
 
 use crate::api::sources::{HistoryRow, SourceView};
 use crate::api::topics::Topic;
 use crate::base::limit::RENDERED_TEXT_BYTES_MAX;
-use crate::base::{ErrorKind, Result, SourcePath};
+use crate::base::{ErrorKind, Millis, Result, SourcePath};
 use crate::documents::sources::plain::is_markdown;
+use crate::flows::repository::sight::{Sight, require_same};
 use crate::flows::sources::HistoryQuery;
 use crate::flows::{self, Site};
 use crate::http::markdown::Renderer;
@@ -50,6 +52,7 @@ struct DocumentPage {
     is_large: bool,
     /// The proposals awaiting a decision on it.
     waiting: Waiting,
+    names: Names,
 }
 
 impl DocumentPage {
@@ -98,6 +101,13 @@ pub(super) async fn show((site, renderer): (Site, Renderer), call: Call) -> Resu
     if history.is_some() {
         return history::show(&site, (frame, caller), path, after).await;
     }
+    // Before it is read: what is renamed meanwhile counts.
+    let read_at = site.store.clock().now();
+    if let Some(sight) = call.sight()?
+        && let Err(cause) = require_same(&site, &path, &sight).await
+    {
+        return absent::another(&site, &path, &sight, cause).await;
+    }
     let source: SourceView = match flows::sources::show(&site, &caller, &path).await {
         Ok(shown) => shown,
         Err(cause) => return absent::answer(&site, &caller, &path, cause).await,
@@ -107,13 +117,19 @@ pub(super) async fn show((site, renderer): (Site, Renderer), call: Call) -> Resu
     let tabs = perspectives::tabs(&site, &caller, &path).await;
     let tree = tree::beside(&site, &caller, &frame, &path).await;
     let waiting = Waiting::of(&site, &caller, &path).await?;
+    let seen = Sight::new(read_at, source.blob.clone()).to_string();
+    let names = match frame.may_write {
+        true => Names::of(&site, &path, seen).await?,
+        false => Names { seen, ..Names::default() },
+    };
     let is_markdown = is_markdown(source.path.as_str());
     let is_large = source.text.len() > RENDERED_TEXT_BYTES_MAX;
     if is_markdown && !is_large && text.is_none() && from.is_none() {
         let path = source.path.as_str();
         let rendered = renderer.source(path, &source.blob, &source.text).await?;
         let sized = image_sizes::sized(&site, &caller, &rendered.html).await;
-        let reading = Reading { frame, source, rendered, sized, tabs, commits, tree, waiting };
+        let reading =
+            Reading { frame, source, rendered, sized, tabs, commits, tree, waiting, names };
         return reader::show(&call, reading);
     }
     let mut page = DocumentPage {
@@ -131,9 +147,39 @@ pub(super) async fn show((site, renderer): (Site, Renderer), call: Call) -> Resu
         is_large,
         source,
         waiting,
+        names,
     };
     page.fill(from.unwrap_or(1).max(1));
     reply::page(&page)
+}
+
+/// What a page knows of the names of its document, for what is typed there.
+#[derive(Clone, Debug, Default)]
+pub(in crate::http::pages) struct Names {
+    /// When the page was made, and of which version.
+    pub(in crate::http::pages) seen: String,
+    /// Its earlier names, as a list in JSON. One that another document has is a pair with the
+    /// moment until which it was a name of this one.
+    pub(in crate::http::pages) earlier: Option<String>,
+    /// The moment until which another document had its name, and the name of that one, in JSON.
+    pub(in crate::http::pages) left: Option<String>,
+}
+
+impl Names {
+    async fn of(site: &Site, path: &SourcePath, seen: String) -> Result<Names> {
+        let earlier = flows::repository::renames::earlier_names(site, path).await?;
+        let pair = |(name, until): &(SourcePath, Option<Millis>)| match until {
+            Some(at) => json!([name, at.0]),
+            None => json!(name),
+        };
+        let all: Vec<Value> = earlier.iter().map(pair).collect();
+        let left = flows::repository::sight::before(site, path).await?;
+        Ok(Names {
+            seen,
+            earlier: (!all.is_empty()).then(|| json!(all).to_string()),
+            left: left.map(|(at, to)| json!({"at": at.0, "to": to}).to_string()),
+        })
+    }
 }
 
 async fn commits(site: &Site, caller: &Caller, path: &SourcePath) -> Result<Vec<HistoryRow>> {

@@ -10,6 +10,7 @@ use crate::api::topics::Topic;
 use crate::base::Result;
 use crate::http::markdown::{Html, Point, Prose, Rendered, points_of};
 use crate::http::pages::Frame;
+use crate::http::pages::documents::document::Names;
 use crate::http::pages::documents::passages;
 use crate::http::pages::documents::pending::Waiting;
 use crate::http::pages::documents::perspectives::Tab;
@@ -38,6 +39,7 @@ pub(in crate::http::pages) struct Reading {
     pub(in crate::http::pages) tree: Tree,
     /// The proposals awaiting a decision on it.
     pub(in crate::http::pages) waiting: Waiting,
+    pub(in crate::http::pages) names: Names,
 }
 
 #[derive(Template)]
@@ -54,6 +56,7 @@ struct ReaderPage<'p> {
     contents: Contents<'p>,
     text: Text<'p>,
     notes: Notes<'p>,
+    names: &'p Names,
 }
 
 /// The heading of a document's page.
@@ -147,7 +150,7 @@ impl Note<'_> {
 /// Returns the page of a document, or its requested parts.
 pub(in crate::http::pages) fn show(call: &Call, mut reading: Reading) -> Result<Response> {
     passages::sort(&mut reading.source.topics);
-    let Reading { frame, source, rendered, sized, tabs, commits, tree, waiting } = &reading;
+    let Reading { frame, source, rendered, sized, tabs, commits, tree, waiting, names } = &reading;
     let address = form::document_at(source.path.as_str());
     let live = form::source_subject(source.path.as_str());
     let facts = Facts { source, live: &live, waiting };
@@ -188,6 +191,7 @@ pub(in crate::http::pages) fn show(call: &Call, mut reading: Reading) -> Result<
         contents,
         text,
         notes,
+        names,
     };
     reply::page(&page)
 }

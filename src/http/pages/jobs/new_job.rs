@@ -24,7 +24,7 @@ use crate::http::pages::parts::{form, holder, labels};
 use crate::http::pages::topics::start_job::topic_input;
 use crate::http::{Call, any_of, get, post, reply};
 use crate::people::Caller;
-use crate::script::{Input, InputType, Kind, Lane, OnBusy, Produces};
+use crate::script::{Input, Kind, Lane, OnBusy, Produces};
 
 /// Largest form, with the text of an input.
 const BODY_BYTES_MAX: usize = crate::base::limit::MESSAGE_BODY_BYTES_MAX;
@@ -133,7 +133,7 @@ fn is_free(kind: &Kind) -> bool {
 
 /// Returns the input of a kind that takes the document.
 fn source_input(kind: &Kind) -> Option<&Input> {
-    kind.inputs.iter().find(|it| it.ty == InputType::Source && it.from.is_none())
+    kind.source_input(|it| it.from.is_none())
 }
 
 async fn page(

@@ -330,6 +330,9 @@ mod tests {
         assert!(!html.contains("<script>") && html.contains("U+202E"), "{html}");
         let html = Reading::of("", new).unwrap().to_string();
         assert!(!html.contains("<script>") && html.contains("U+202E"), "{html}");
+        let html = Reading::of("x\n", "[//]: # (<i>)\nx\n").unwrap().to_string();
+        assert!(html.contains("added: source that is not shown when rendered"), "{html}");
+        assert!(html.contains("[//]: # (&#60;i&#62;)"), "{html}");
         let html = Reading::of("[a](b)", "[a](javascript:c)").unwrap().to_string();
         assert!(html.contains("javascript:c") && !html.contains("href"), "{html}");
     }

@@ -10,6 +10,7 @@ use crate::http::pages::{Frame, Name, Plain, Visible};
 use crate::http::reply::Aside;
 use crate::http::server::body::UNKNOWN_PARAMETER;
 use crate::people::BAD_CODE;
+use crate::store::idempotency::IDEMPOTENCY_CONFLICT;
 
 /// The page behind a login link: one button.
 #[derive(Template)]
@@ -32,6 +33,8 @@ pub(in crate::http) struct SignInPage {
 pub(in crate::http) struct ErrorPage<'a> {
     pub(in crate::http) frame: Frame,
     pub(in crate::http) status: u16,
+    /// The error's code, for the modules of pages.
+    pub(in crate::http) code: &'a str,
     pub(in crate::http) heading: &'static str,
     pub(in crate::http) message: &'a str,
     pub(in crate::http) hint: Option<&'a str>,
@@ -75,6 +78,9 @@ pub(in crate::http) fn hint_of<'a>(code: &str, hint: Option<&'a str>) -> Option<
         {
             None
         }
+        IDEMPOTENCY_CONFLICT => {
+            Some("what you sent before has arrived: go back, and send what is new in it")
+        }
         CROSS_ORIGIN => Some("open the site itself and try again there"),
         _ => hint,
     }
@@ -90,6 +96,7 @@ mod tests {
         let page = ErrorPage {
             frame: Frame::outside("<b>site</b>", Look::default()),
             status: 404,
+            code: "not_found",
             heading: "Page not found",
             message: "nothing at /<script>alert(1)</script>\"'",
             hint: Some("<img src=x onerror=alert(1)>"),

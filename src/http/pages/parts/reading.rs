@@ -82,9 +82,15 @@ fn read(row: &RenderedRow, change: Option<usize>) -> Read {
         RowSort::MovedAway(_) => ("away", Some("moved from here")),
         RowSort::MovedHere(_) => ("here", Some("moved to here")),
     };
-    let note = match row.was {
-        Some(was) => Some(format!("was {}", block_words(was))),
-        None => note.map(str::to_owned),
+    let note = match (row.was, row.block) {
+        (Some(was), _) => Some(format!("was {}", block_words(was))),
+        (None, BlockSort::Source) if row.is_markup_only => {
+            Some("only spaces or line breaks change here".to_owned())
+        }
+        (None, BlockSort::Source) => {
+            Some(format!("{}: source that is not shown when rendered", note.unwrap_or("changed")))
+        }
+        (None, _) => note.map(str::to_owned),
     };
     let beside =
         |at: Option<usize>| at.and_then(|at| row.spans.get(at)).map_or("", |it| it.text.as_str());
@@ -134,6 +140,7 @@ fn block_class(sort: BlockSort) -> &'static str {
         BlockSort::Quote => "rd-quote",
         BlockSort::Code => "rd-pre",
         BlockSort::TableRow => "rd-row",
+        BlockSort::Source => "rd-pre",
         BlockSort::Html => "rd-pre rd-html",
         BlockSort::FrontMatter => "rd-pre rd-front",
         BlockSort::Rule => "rd-p",
@@ -151,5 +158,6 @@ fn block_words(sort: BlockSort) -> &'static str {
         BlockSort::Html => "HTML",
         BlockSort::FrontMatter => "front matter",
         BlockSort::Rule => "a horizontal rule",
+        BlockSort::Source => "source",
     }
 }

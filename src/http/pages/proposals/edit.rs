@@ -62,6 +62,9 @@ struct Sent {
     /// What it changes; who edited which revision if it is empty.
     #[serde(default)]
     summary: String,
+    /// The version of the document with whose lines the page says that the text conflicts.
+    #[serde(default)]
+    conflict: String,
     /// Whether to only preview the change.
     preview: Option<String>,
 }
@@ -80,6 +83,21 @@ pub(in crate::http::pages) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
 impl EditPage {
     fn live(&self) -> String {
         review::live(&self.view)
+    }
+
+    /// Returns the version of the document that changed the same lines; nothing if none did.
+    fn conflict(&self) -> &str {
+        self.view.conflict.as_ref().map_or("", |it| it.current_sha.as_str())
+    }
+
+    /// Fails if the page has not said yet whose lines an edit takes out.
+    fn refuse_unseen(&self, seen: &str) -> Result<()> {
+        if ["", seen].contains(&self.conflict()) {
+            return Ok(());
+        }
+        let message = "the same lines of the document have changed since you began to type";
+        Err(Error::conflict("source_changed", message)
+            .hint("look at the conflict, then save again"))
     }
 
     /// Returns whether a text can be saved as its next revision.
@@ -179,7 +197,11 @@ async fn edit(site: Site, mut call: Call) -> Result<Response> {
     let text = page.text.clone();
     let summary = form::optional(&page.summary);
     let request = EditRequest { text, text_digest: sent.text_digest, summary };
-    match flows::proposals::edit::edit(&site, &caller, &id, request, Some(key)).await {
+    let made = match page.refuse_unseen(&sent.conflict) {
+        Ok(()) => flows::proposals::edit::edit(&site, &caller, &id, request, Some(key)).await,
+        Err(cause) => Err(cause),
+    };
+    match made {
         Ok(made) => reply::see_other(&format!("/proposals/{}", made.id)),
         Err(cause) => {
             // Another revision may have arrived between the first check and the second.
@@ -248,6 +270,11 @@ async fn compared(old: &str, new: &str) -> Result<Difference> {
 
 fn interrupted(cause: tokio::task::JoinError) -> Error {
     Error::internal("comparing texts failed").source(cause)
+}
+
+/// Returns whether a browser can edit a text without changing its line ends.
+pub(super) fn has_one_line_end(text: &str) -> bool {
+    LineEnds::of(text).is_ok()
 }
 
 /// The line ends of a text. A browser sends all of them as CR LF.

@@ -25,6 +25,8 @@ use crate::http::pages::parts::labels::Tone;
 use crate::http::pages::parts::reading::Reading;
 use crate::http::pages::parts::visible::{Name, Plain, Visible};
 use crate::http::pages::parts::{form, labels};
+use crate::http::pages::proposals::edit;
+use crate::http::pages::topics::suggested_passage::still_reads;
 use crate::http::pages::topics::suggestion::{Part, written};
 use crate::http::pages::topics::thread::Said;
 use crate::http::{Call, any_of, get, post, reply};
@@ -122,6 +124,9 @@ struct Rework {
     reason: String,
     /// The text itself, if no agent wrote one.
     suggestion: Option<String>,
+    /// The passage that it replaces, as the page shows it; empty if it is not known.
+    #[serde(default)]
+    over: String,
 }
 
 pub(in crate::http::pages) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
@@ -168,6 +173,16 @@ impl ProposalPage {
             Some("unified") => "unified",
             _ => "auto",
         }
+    }
+
+    /// Returns whether its text is edited by hand, here or on the command line.
+    fn is_editable(&self) -> bool {
+        self.view.proposal.is_open() && self.view.rework_job_id.is_none()
+    }
+
+    /// Returns whether the form for that can keep the text as it is.
+    fn has_editor(&self) -> bool {
+        edit::has_one_line_end(&self.view.text)
     }
 
     fn changes(&self) -> usize {
@@ -363,13 +378,16 @@ async fn rework(site: Site, mut call: Call) -> Result<Response> {
         None => Ok(reason),
         Some(words) => suggestion::message(&reason, words),
     };
-    let asked = match reason {
-        Ok(reason) => {
-            let request = ReworkRequest { reason };
-            flows::proposals::rework::ask(&site, &caller, &id, request, Some(key)).await
+    let asked = async {
+        let request = ReworkRequest { reason: reason? };
+        if words.is_some() && !sent.over.is_empty() {
+            let own = id.clone();
+            let topic = site.store.read(move |c| Ok(proposal::find(c, &own)?.topic_id)).await?;
+            still_reads(&site, &caller, (&topic, &sent.over), key.clone()).await?;
         }
-        Err(cause) => Err(cause),
+        flows::proposals::rework::ask(&site, &caller, &id, request, Some(key)).await
     };
+    let asked = asked.await;
     // The next revision replaces this one there when it arrives.
     let at = || format!("/proposals/{id}");
     form::answer(asked, |_| at(), at(), Some(typed))

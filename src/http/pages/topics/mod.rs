@@ -2,6 +2,7 @@
 
 mod pending;
 pub(in crate::http::pages) mod start_job;
+pub(in crate::http::pages) mod suggested_passage;
 pub(in crate::http::pages) mod suggestion;
 pub(in crate::http::pages) mod thread;
 
@@ -14,6 +15,7 @@ use crate::api::topics::Topic;
 use crate::base::{BlobId, Error, Result, SourcePath};
 use crate::documents::Selection;
 use crate::documents::anchor::QUOTE_NOT_FOUND;
+use crate::flows::repository::sight::require_same;
 use crate::flows::topics::{TopicQuery, TopicRequest};
 use crate::flows::{self, Site};
 use crate::http::pages::Frame;
@@ -45,6 +47,9 @@ struct NewTopic {
     source_path: SourcePath,
     blob: BlobId,
     about: String,
+    /// What its document was when it was read: see `Sight`.
+    #[serde(default)]
+    seen: Option<String>,
     #[serde(default)]
     quote: String,
     #[serde(default)]
@@ -99,6 +104,9 @@ async fn open_as_sent(
     body: String,
     key: Key,
 ) -> Result<Topic> {
+    if let Some(sight) = &sent.seen {
+        require_same(site, &sent.source_path, &sight.parse()?).await?;
+    }
     let quote = form::text(&sent.quote).trim_matches('\n').to_owned();
     let request = |quote: String| TopicRequest {
         source_path: sent.source_path.clone(),

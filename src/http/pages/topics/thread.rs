@@ -26,6 +26,7 @@ use crate::http::pages::parts::visible::{Name, Plain, Visible};
 use crate::http::pages::parts::{form, holder, labels};
 use crate::http::pages::topics::pending::{self, Pending};
 use crate::http::pages::topics::start_job::{self, Start};
+use crate::http::pages::topics::suggested_passage::{still_reads, words_in};
 use crate::http::pages::topics::suggestion::{self, Part};
 use crate::http::{Call, any_of, get, post, reply};
 use crate::people::Caller;
@@ -246,6 +247,8 @@ struct NewMessage {
     body: String,
     /// The replacement text.
     suggestion: Option<String>,
+    /// The passage that was typed over.
+    over: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -320,12 +323,7 @@ async fn page(
     // If the document is missing or cannot be shown, the quote remains.
     let text = site.repo.present(&path).await.map_or_else(|_| String::new(), |(_, text)| text);
     let passage = passages::place(&view.topic).and_then(|it| passage(&text, it));
-    let is_certain = |it: &Placement| {
-        matches!(it.state, PlacementState::Exact | PlacementState::Shifted | PlacementState::Edited)
-    };
-    let words = passages::place(&view.topic)
-        .filter(|_| view.topic.placement.as_ref().is_some_and(is_certain))
-        .and_then(|it| text.get(it).map(form::text));
+    let words = words_in(&text, &view.topic);
     let found: Vec<Job> = std::mem::take(&mut view.jobs).into_iter().map(Job::from).collect();
     let shown = found.iter().filter(|it| it.is_active()).count() + ENDED_SHOWN;
     let more_jobs = found.len().saturating_sub(shown);
@@ -407,13 +405,24 @@ fn passage(text: &str, range: std::ops::Range<usize>) -> Option<Passage> {
 }
 
 async fn message(site: Site, mut call: Call) -> Result<Response> {
-    let (sent, digest): (NewMessage, _) = call.form_with_digest(TOPIC_BODY_BYTES_MAX).await?;
+    let (sent, digest): (NewMessage, _) = call.form_with_digest(2 * TOPIC_BODY_BYTES_MAX).await?;
     let key = call.key_of_form(sent.key, digest)?;
     let (id, caller): (TopicId, _) = (call.param("id")?, call.caller()?);
     let body = form::text(&sent.body);
     let words = sent.suggestion.as_deref().map(form::text);
     let request = MessageRequest { body: body.clone(), suggestion: words.clone(), propose: false };
-    let made = flows::topics::post_message(&site, &caller, &id, request, Some(key.clone())).await;
+    let made = match sent.over {
+        Some(over) if words.is_some() => {
+            still_reads(&site, &caller, (&id, &over), key.clone()).await
+        }
+        _ => Ok(()),
+    };
+    let made = match made {
+        Ok(()) => {
+            flows::topics::post_message(&site, &caller, &id, request, Some(key.clone())).await
+        }
+        Err(cause) => Err(cause),
+    };
     if made.is_ok() && words.is_some() {
         // The Topic shows why the job was refused; the suggestion waits there.
         flows::proposals::apply::apply(&site, &caller, &id, (), Some(&key)).await;

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use camino::{Utf8Path, Utf8PathBuf};
 use rusqlite::Connection;
 use tokio_util::sync::CancellationToken;
-use tracing::{info, warn};
+use tracing::{error, info, warn};
 
 use crate::base::limit::{ERROR_TAIL_BYTES_MAX, format_duration};
 use crate::base::{DISK_FULL, Error, Result, fault, tail_of};
@@ -157,6 +157,29 @@ async fn prepare(
 
 fn not_prepared(why: String) -> SetUp {
     SetUp::Failed(Box::new(failed(Reason::PrepareFailed, why)))
+}
+
+/// Cleans up after an agent; nothing if the server stops before that is over.
+pub(super) async fn end(
+    inner: &Inner,
+    job: &Job,
+    mut outcome: Outcome,
+    stop: &CancellationToken,
+) -> Option<Outcome> {
+    loop {
+        match end_workspace(inner, job, &outcome, stop).await {
+            Ok(Cleaned::Left) => return None,
+            Ok(Cleaned::Done(warning)) => {
+                outcome.warnings.extend(warning);
+                return Some(outcome);
+            }
+            Err(cause) => error!(job_id = %job.id, "no cleanup yet: {}", cause.chain()),
+        }
+        tokio::select! {
+            () = tokio::time::sleep(SETTLE_RETRY) => {}
+            () = stop.cancelled() => return None,
+        }
+    }
 }
 
 /// Cleans up after a job's run, unless the job is parked.

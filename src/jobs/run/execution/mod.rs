@@ -38,7 +38,7 @@ use crate::process::{Adopted, ExitCause, GuardEnd, GuardSpec};
 use crate::script::{Kind, PromptBy, Reads, SCRIPT_STUCK, SECRET_MISSING, Speaks, Typed};
 use crate::store::Tx;
 
-use around::{Cleaned, SetUp};
+use around::SetUp;
 pub(super) use follow::{fence, note, pump};
 use phase::Ran;
 pub(super) use phase::folders;
@@ -66,6 +66,13 @@ pub(super) async fn execute(
         return settle_until_done((&inner, &generation), &job, outcome, &stop).await;
     }
     let outcome = match prepare(&inner, &generation, (&job, token), &stop).await {
+        // The legs before it have left their workspace.
+        Err(outcome) if job.resumes.is_some() => {
+            match around::end(&inner, &job, outcome, &stop).await {
+                Some(outcome) => outcome,
+                None => return,
+            }
+        }
         Err(outcome) => outcome,
         Ok(ready) if outside.cancel.is_cancelled() => {
             drop(ready);
@@ -124,7 +131,7 @@ pub(super) struct Ready {
     turns: Option<(Duration, String)>,
     /// What runs around the agent.
     plan: Option<Plan>,
-    /// Whether it counts if the agent was started: its inbox may repeat what was lost before.
+    /// Whether it counts if the agent was started: what was lost before may be done again.
     is_marked: bool,
 }
 
@@ -187,6 +194,7 @@ fn ready(
     (prompt, token, env, session): (String, String, Vec<(String, String)>, Option<Session>),
 ) -> Result<Ready> {
     let mut engine = generation.engines.find(&kind.engine)?.clone();
+    launch::fill_own_path(&inner.ground, &mut engine.argv);
     match alone {
         Some(alone) => engine.argv.extend(alone.arguments.iter().cloned()),
         None => {
@@ -224,7 +232,7 @@ fn ready(
     }
     let speaks = engine.speech.as_ref().map(|it| it.speaks);
     let typed = engine.speech.as_ref().and_then(|it| it.typed.clone());
-    let is_marked = kind.inbox.is_some();
+    let is_marked = kind.inbox.is_some() || job.resumes.is_some();
     Ok(Ready { spec, reads: engine.reads, speaks, typed, going_on, turns, plan, is_marked })
 }
 
@@ -251,30 +259,7 @@ async fn run_all(
     if fault::is_off("settle_last") {
         settle_until_done((inner, generation), job, outcome.clone(), stop).await;
     }
-    end_around(inner, job, outcome, stop).await
-}
-
-/// Cleans up after an agent; nothing if the server stops before that is over.
-async fn end_around(
-    inner: &Inner,
-    job: &Job,
-    mut outcome: Outcome,
-    stop: &CancellationToken,
-) -> Option<Outcome> {
-    loop {
-        match around::end_workspace(inner, job, &outcome, stop).await {
-            Ok(Cleaned::Left) => return None,
-            Ok(Cleaned::Done(warning)) => {
-                outcome.warnings.extend(warning);
-                return Some(outcome);
-            }
-            Err(cause) => error!(job_id = %job.id, "no cleanup yet: {}", cause.chain()),
-        }
-        tokio::select! {
-            () = tokio::time::sleep(SETTLE_RETRY) => {}
-            () = stop.cancelled() => return None,
-        }
-    }
+    around::end(inner, job, outcome, stop).await
 }
 
 async fn run_agent(
@@ -371,9 +356,8 @@ pub(super) async fn go_on(
             return recovery::wait_and_settle(inner, job, outside.kill, stop).await;
         }
     };
-    let engine = generation.config.kind_of_job(&job.kind).map(|it| &it.engine);
-    let engine = engine.and_then(|it| generation.engines.find(it).ok());
-    let typed = engine.and_then(|it| it.speech.as_ref()).and_then(|it| it.typed.clone());
+    let engine = inner.setup.generations.engine_of(&job);
+    let typed = engine.and_then(|it| it.speech).and_then(|it| it.typed);
     if typed.is_none() && outside.voice.is_ready_at_once() {
         // One whose process had begun when its server ended, and nobody had noted it.
         follow::note(&inner, &job, vec![Noted::ready()], &stop).await;
@@ -392,7 +376,7 @@ pub(super) async fn go_on(
         outcome.warnings.extend(look_again(watched, &stop).await);
     }
     if job.phase.is_some() {
-        let Some(cleaned) = end_around(&inner, &job, outcome, &stop).await else { return id };
+        let Some(cleaned) = around::end(&inner, &job, outcome, &stop).await else { return id };
         outcome = cleaned;
     }
     settle_until_done((&inner, &generation), &job, outcome, &stop).await;

@@ -29,12 +29,12 @@ pub(super) async fn of(
         return Ok(Some(going_on(&earlier)));
     }
     if let Some(before) = &job.resumes {
-        let look = |c: &Connection| Ok(table::find_slim(c, &Viewer::Program, before)?.engine);
+        let look = |c: &Connection| table::find_slim(c, &Viewer::Program, before);
         let began = inner.setup.store.look(look);
         let began = began.map_err(|cause| failed(Reason::Internal, cause.chain()))?;
-        if let Some(other) = began.filter(|it| *it != kind.engine && !fault::is_off("same_engine"))
-        {
-            let tail = format!("its session belongs to engine \"{other}\"");
+        let now = generation.config.engines.get(&kind.engine);
+        let other = now.and_then(|it| began.other_engine(it, &generation.config.folder));
+        if let Some(tail) = other.filter(|_| !fault::is_off("same_engine")) {
             return Err(failed(Reason::SessionLost, tail));
         }
         return match &job.session_ref {

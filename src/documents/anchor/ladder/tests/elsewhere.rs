@@ -70,6 +70,8 @@ fn two_places_of_equal_right_are_ambiguous() {
     let old = text(&[&format!("[{RAIN}]"), CRANE, PAINT, STAFF]);
     let new = text(&[CRANE, PAINT, RAIN, STAFF, RAIN]);
     check(&old, &new, Ambiguous, &new);
+    // Two lines of which one is left, changed: it may be either.
+    check("[a]👍    \n\naa aaa acaa\n\n a👍\n", "👍b", Ambiguous, "👍b");
 }
 
 #[test]

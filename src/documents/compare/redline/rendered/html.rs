@@ -1,26 +1,29 @@
 //! HTML in a rendered comparison: its words, the targets of links, and invisible changes.
 
-use crate::documents::compare::redline::rendered::{BlockSort, Reading};
+use crate::documents::compare::redline::rendered::block::BlockSort;
+use crate::documents::compare::redline::rendered::reading::Reading;
 use crate::documents::sources::html::{HtmlBlock, Part, Sort, Tag, parts};
 
-impl Reading {
+impl Reading<'_> {
     /// Parses a block of HTML.
     pub(super) fn html_block(&mut self, block: &HtmlBlock) {
         self.close();
         for (part, range) in parts(block.text()) {
             let written = &block.text()[range.clone()];
+            self.at = block.written(&range);
             match part {
                 Part::Tag(tag) => self.tag(&tag, written),
                 Part::Comment if self.open.is_none() => self.comment(written),
-                Part::Comment => self.unseen.push_str(written),
+                Part::Comment => self.skip(written),
                 Part::Odd | Part::Raw => {
                     if self.open.is_none() {
                         self.begin(BlockSort::Html);
                     }
-                    self.text(written);
+                    self.written(written);
                 }
                 Part::Words => {
-                    for (shown, _) in block.words(&range, false) {
+                    for (shown, at) in block.words(&range, false) {
+                        self.at = at;
                         self.words(&shown);
                     }
                 }
@@ -35,19 +38,27 @@ impl Reading {
             Some((Part::Tag(tag), range)) if range.len() == written.len() => {
                 self.inline_tag(&tag, written);
             }
-            Some((Part::Comment, _)) => self.unseen.push_str(written),
-            _ => self.text(written),
+            Some((Part::Comment, _)) => self.skip(written),
+            _ => self.written(written),
         }
     }
 
     /// Adds a comment, which is only shown if it differs: people do not see it, but an agent may.
     fn comment(&mut self, written: &str) {
         self.begin(BlockSort::Html);
-        self.text(written.trim_end());
+        self.written(written.trim_end());
         if let Some(block) = &mut self.open {
             block.is_comment = true;
         }
         self.close();
+    }
+
+    /// Notes that a tag without attributes is shown by what it does.
+    fn see_tag(&mut self, tag: &Tag, written: &str) {
+        let name = written.trim_matches(['<', '/', ' ', '>']);
+        if name.eq_ignore_ascii_case(tag.name) {
+            self.see(written);
+        }
     }
 
     fn tag(&mut self, tag: &Tag, written: &str) {
@@ -61,7 +72,8 @@ impl Reading {
                 }
                 _ => self.close(),
             }
-            self.unseen.push_str(written);
+            self.skip(written);
+            self.see_tag(tag, written);
             if !tag.is_end {
                 self.begin_tag(tag);
             }
@@ -107,7 +119,8 @@ impl Reading {
             }
             _ => {}
         }
-        self.unseen.push_str(written);
+        self.skip(written);
+        self.see_tag(tag, written);
     }
 
     /// Ends a link and shows its target.
@@ -122,10 +135,15 @@ impl Reading {
     fn words(&mut self, shown: &str) {
         let open = self.open.as_ref();
         if open.is_some_and(|it| it.sort == BlockSort::Code) {
-            return self.text(shown);
+            return self.written(shown);
         }
         let is_begun = open.is_some_and(|it| !it.text.is_empty() && !it.text.ends_with(' '));
         let words = shown.split_whitespace().collect::<Vec<_>>().join(" ");
+        let at = self.at.clone();
+        for word in shown.split_whitespace() {
+            self.at.start = self.see(word);
+        }
+        self.at = at;
         let space = |is_there: bool| if is_there { " " } else { "" };
         let before = space(is_begun && shown.starts_with(char::is_whitespace));
         let after = space(!words.is_empty() && shown.ends_with(char::is_whitespace));

@@ -2,13 +2,7 @@
 
 use std::ops::Range;
 
-use crate::documents::compare::redline::rendered::{Block, Mark, Span};
-
-/// A part of one block's text.
-pub(super) struct Marked {
-    pub(super) range: Range<usize>,
-    pub(super) mark: Mark,
-}
+use crate::documents::compare::redline::rendered::block::{Block, Mark, Marked, Span};
 
 /// Merges two blocks: removed, added, and common parts once.
 pub(super) fn merge(

@@ -48,7 +48,8 @@ enum Found {
     There(Screen),
     /// It needs no key of ours any more.
     Over,
-    /// It is not there, and nothing was pressed for it.
+    /// It is not there, and nothing was pressed for it: neither by us nor by a paste, in which no
+    /// key is.
     Unseen,
     /// It came with an earlier one, and both were removed.
     Removed,
@@ -195,7 +196,8 @@ fn read(screen: Screen, mark: &str, id: &BlockId) -> Line {
     if !screen.has_line(mark) {
         return Line::Hidden;
     }
-    let Some(typed) = screen.draft(mark) else { return Line::Other };
+    let typed = screen.draft(mark).filter(|it| !it.is_empty());
+    let Some(typed) = typed else { return Line::Other };
     let is_mixed = screen.typed_names(mark).iter().any(|it| it != id.as_str());
     match screen.holds_ours(mark) {
         true if is_mixed || typed.contains("][") => Line::Mixed,

@@ -1,0 +1,128 @@
+//! The lanes of waiting jobs, determined again: those of functions for renamed Sources, and all of
+//! them under another script.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use rusqlite::Connection;
+use tracing::warn;
+
+use crate::base::{Result, SourcePath};
+use crate::flows::Works;
+use crate::flows::repository::renames::{self, Moves};
+use crate::flows::requests::new_job;
+use crate::jobs::{self, Capacities, Touched, Viewer};
+use crate::script::{Kind, Lane};
+use crate::store::Tx;
+
+/// How long functions are asked under another script.
+const ASKED_MS_MAX: i64 = 10_000;
+
+/// The inputs that are Sources, by kind.
+type Kinds = BTreeMap<String, Vec<String>>;
+
+/// Asks the functions of lanes again, with the new names. A job whose function fails keeps its
+/// lane, unless that is the old name.
+pub(super) async fn moves(
+    works: &Works,
+    renames: &BTreeMap<SourcePath, SourcePath>,
+) -> Result<Moves> {
+    if renames.is_empty() {
+        return Ok(Moves::default());
+    }
+    let asked = renames.clone();
+    let find = move |c: &Connection, kinds: &Kinds| jobs::touched(c, kinds, Some(&asked));
+    let jobs = of_kinds(works, is_of_function, find).await?;
+    ask(works, jobs, "a rename", None).await
+}
+
+/// Determines the lanes of all jobs, which may have been asked for, or renamed, under another
+/// script. Those of functions come last: asking may take too long.
+pub(in crate::flows) async fn under(works: &Works) -> Result<Moves> {
+    let find = |c: &Connection, kinds: &Kinds| {
+        let mut jobs = jobs::touched(c, kinds, None)?;
+        let mut running = jobs.iter_mut().filter(|it| it.is_running);
+        running.try_for_each(|it| name_as_now(c, kinds, it))?;
+        Ok(jobs)
+    };
+    // An agent's turns have no lane.
+    let mut jobs = of_kinds(works, |it| it.agent.is_none(), find).await?;
+    jobs.sort_by_key(|it| works.config.kind(&it.kind).is_some_and(is_of_function));
+    let until = works.store.clock().now().0 + ASKED_MS_MAX;
+    ask(works, jobs, "a reload", Some(until)).await
+}
+
+/// Gives the Sources of a running job, which keeps the names that it was told, those of now.
+fn name_as_now(c: &Connection, kinds: &Kinds, of: &mut Touched) -> Result<()> {
+    let job = jobs::find_brief(c, &Viewer::Program, &of.id)?;
+    let names = kinds.get(&of.kind).into_iter().flatten().chain(&job.sources);
+    for name in names.collect::<BTreeSet<_>>() {
+        let Some(value) = of.inputs.get_mut(name) else { continue };
+        if let Some(path) = value.as_str().and_then(|it| it.parse().ok()) {
+            *value = renames::since_start(c, &job, &path)?.to_string().into();
+        }
+    }
+    Ok(())
+}
+
+/// Gives the jobs those lanes, those too that run without one.
+///
+/// # Errors
+/// As any write.
+pub(in crate::flows) fn tell(tx: &Tx<'_>, moves: &Moves, lanes: &Capacities) -> Result<()> {
+    jobs::move_waiting(tx, &moves.lanes, lanes)?;
+    jobs::move_running(tx, &moves.running, lanes)?;
+    let given = moves.lanes.iter().filter_map(|(id, lane)| Some((id, lane.as_deref()?)));
+    jobs::enter(tx, given, lanes)
+}
+
+fn is_of_function(kind: &Kind) -> bool {
+    matches!(kind.lane, Some(Lane::Function(_)))
+}
+
+/// Finds jobs of some kinds, under their previous names, too.
+async fn of_kinds(
+    works: &Works,
+    is_meant: impl Fn(&Kind) -> bool,
+    find: impl FnOnce(&Connection, &Kinds) -> Result<Vec<Touched>> + Send + 'static,
+) -> Result<Vec<Touched>> {
+    let kinds = works.config.kinds.values().filter(|it| is_meant(it));
+    let named = |it: &Kind| {
+        let names = [Some(it.name.clone()), it.was.clone()];
+        let sources = it.source_names();
+        names.into_iter().flatten().map(move |name| (name, sources.clone()))
+    };
+    let kinds: Kinds = kinds.flat_map(named).collect();
+    match kinds.is_empty() {
+        true => Ok(Vec::new()),
+        false => works.store.read(move |c| find(c, &kinds)).await,
+    }
+}
+
+async fn ask(works: &Works, jobs: Vec<Touched>, after: &str, until: Option<i64>) -> Result<Moves> {
+    let mut moves = Moves::default();
+    for (done, it) in jobs.iter().enumerate() {
+        if until.is_some_and(|until| works.store.clock().now().0 > until) {
+            warn!(
+                "the lanes of {} jobs stay as they were after {after}: the script took too long",
+                jobs.len() - done
+            );
+            break;
+        }
+        let Some(kind) = works.config.kind(&it.kind) else { continue };
+        let mut given = it.inputs.clone();
+        // As when it was asked for.
+        given.retain(|name, _| kind.input(name).is_none_or(|it| !it.ty.is_computed()));
+        let lane = match new_job::lane(&works.vm(), kind, &given).await {
+            Ok(lane) => lane,
+            Err(cause) => {
+                warn!("the lane of job {} stays after {after}: {}", it.id, cause.chain());
+                continue;
+            }
+        };
+        if let Some((before, after)) = it.running_in.clone().zip(lane.clone()) {
+            moves.running.push((it.id.clone(), before, after));
+        }
+        moves.lanes.insert(it.id.clone(), lane);
+    }
+    Ok(moves)
+}

@@ -1,0 +1,97 @@
+//! The lanes of waiting and running jobs under another script.
+
+use serde_json::{Value, json};
+
+use crate::support::Bench;
+
+/// Whatever said it before: a function, another input, or nothing.
+#[test]
+fn waiting_jobs_have_the_lane_of_the_active_script() {
+    let bench = Bench::new();
+    let by_input = "lane = \"source_path\",";
+    bench.engine("slow", "until [ -e \"$OUT/go\" ]; do sleep 0.05; done");
+    bench.lua(&format!(
+        "wb.kind \"slow\" {{ about = \"A test\", engine = \"slow\", timeout = \"20s\", {by_input}\n\
+         prompt = \"{{{{word}}}}\", inputs = {{ source_path = wb.input.source(),\n\
+         word = wb.input.line() }} }}\n"
+    ));
+    let good = bench.declared();
+    let function = "lane = function(i) return \"page=\" .. i.source_path end,";
+    let mut server = bench.serve();
+    let ask = |word: &str, at: &str| {
+        bench.job("slow", json!({"source_path": "guide.md", "word": word, "not_before": at}))
+    };
+    let waits = ask("x", "2099-01-01T00:00:00Z");
+    let other = ask("y", "2099-01-01T00:00:00Z");
+    let goes = |script: String| {
+        bench.edit(|_| script);
+        bench.write_script();
+        assert_eq!(bench.json(&["reload"])["ok"], true);
+    };
+    let lanes = || [&waits, &other].map(|it| bench.show(it)["lane"].clone());
+    for (lane, expected) in [
+        (by_input, [json!("source_path=guide.md"), json!("source_path=guide.md")]),
+        (function, [json!("page=guide.md"), json!("page=guide.md")]),
+        ("lane = \"word\",", [json!("word=x"), json!("word=y")]),
+        ("", [Value::Null, Value::Null]),
+    ] {
+        goes(good.replace(by_input, lane));
+        assert_eq!(lanes(), expected);
+        goes(good.clone());
+        assert_eq!(lanes(), [json!("source_path=guide.md"), json!("source_path=guide.md")]);
+        // And at a start.
+        server.stop();
+        bench.edit(|_| good.replace(by_input, lane));
+        server = bench.serve();
+        assert_eq!(lanes(), expected);
+    }
+    // Who is asked for under it waits for others as before.
+    goes(good);
+    let [first, second] =
+        ["a", "b"].map(|word| bench.job("slow", json!({"source_path": "guide.md", "word": word})));
+    assert_eq!(bench.show(&second)["waiting"]["code"], "lane_busy");
+    std::fs::write(bench.out.join("go"), "").unwrap();
+    for job in [first, second] {
+        assert_eq!(bench.ended(&job)["status"], "succeeded");
+    }
+    server.stop();
+}
+
+/// A job that runs without a lane gets that of the active script: the next one waits for it.
+#[test]
+fn running_jobs_enter_the_lane_that_a_reload_gives_to_their_kind() {
+    let bench = Bench::new();
+    let by_input = "lane = \"source_path\",";
+    bench.engine("slow", "until [ -e \"$OUT/go\" ]; do sleep 0.05; done");
+    bench.lua(&format!(
+        "wb.kind \"slow\" {{ about = \"A test\", engine = \"slow\", timeout = \"20s\", {by_input}\n\
+         prompt = \"{{{{source_path}}}}\", inputs = {{ source_path = wb.input.source() }} }}\n"
+    ));
+    let good = bench.declared();
+    bench.edit(|text| text.replace(by_input, ""));
+    let server = bench.serve();
+    let ask = || bench.job("slow", json!({"source_path": "guide.md"}));
+    let run = [ask(), ask()];
+    for job in &run {
+        assert_eq!(bench.wait_status(job, "running")["lane"], Value::Null);
+    }
+    bench.edit(|_| good.clone());
+    bench.write_script();
+    assert_eq!(bench.json(&["reload"])["ok"], true);
+    for job in &run {
+        assert_eq!(bench.show(job)["lane"], "source_path=guide.md");
+    }
+    let next = ask();
+    let waits = bench.show(&next)["waiting"].clone();
+    assert_eq!(waits["code"], "lane_busy", "{waits}");
+    std::fs::write(bench.out.join("go"), "").unwrap();
+    for job in run.iter().chain([&next]) {
+        assert_eq!(bench.ended(job)["status"], "succeeded");
+    }
+    let shown = bench.show(&next);
+    for job in &run {
+        let ended = bench.show(job)["completed_at"].as_str().unwrap().to_owned();
+        assert!(shown["started_at"].as_str().unwrap() >= ended.as_str(), "{shown}");
+    }
+    server.stop();
+}

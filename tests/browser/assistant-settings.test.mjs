@@ -73,6 +73,7 @@ for (const [name, options] of [["desktop", {}], ["phone", { viewport: PHONE, tou
     assert.ok(await isWithin(page));
     assert.deepEqual(await findings(page), []);
     await picture(page, `assistant-settings-conflict-${name}`);
+    await prompt.press("Tab");
     await page.getByRole("button", { name: "Save Your instructions" }).press("Enter");
     await until("it is saved", () => fs.readFileSync(file(), "utf8") === "Mine.");
     await form.getByRole("alert").waitFor({ state: "detached" });

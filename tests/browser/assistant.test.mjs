@@ -153,6 +153,8 @@ test("who stops an answer by a key goes on in the message", async (t) => {
   const page = await (await visitor(t, site)).openLive("/assistant");
   await ask(page, "half");
   const stop = page.getByRole("button", { name: "Stop" });
+  // By a key, as a person leaves a field.
+  await page.getByLabel("Message", { exact: true }).press("Tab");
   await stop.focus();
   await page.keyboard.press("Enter");
   await page.getByText("Stopped").first().waitFor();

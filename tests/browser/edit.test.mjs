@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { PHONE, findings, layoutShift, serve, until, visitor } from "./harness.mjs";
+import { PHONE, findings, isSeen, layoutShift, serve, until, visitor } from "./harness.mjs";
 
 const PLAN = `# Plan
 
@@ -60,6 +60,7 @@ test("a later revision is told while somebody types, and what was changed is bro
   for (const part of ["in June", "Paragraph 3 is mine", "30 came in between"]) assert.ok(both.includes(part), part);
   assert.equal(site.read("plan.md").includes("is mine"), false);
   await page.locator(".rl-changed ins").getByText("is mine").waitFor();
+  await isSeen(page);
   await page.getByRole("button", { name: "Save edit" }).click();
   await page.getByText(/^Edited by ada from/).waitFor();
   assert.equal((await site.get(`/api${new URL(page.url()).pathname}`)).text, both);
@@ -188,7 +189,11 @@ test("an edit is not saved over lines whose change the page has not shown yet", 
   let saves = 0;
   page.on("request", (it) => { saves += Number(it.method() === "POST" && !it.postData().includes("preview=")); });
   const save = page.getByRole("button", { name: "Save edit" });
-  await save.press("Enter");
+  await until("Save has the focus", async () => {
+    await page.keyboard.press("Tab");
+    return save.evaluate((it) => it === document.activeElement);
+  });
+  await page.keyboard.press("Enter");
   await page.locator("#e-state", { hasText: "have changed since you began to type" }).waitFor();
   await page.locator("#e-state", { hasText: "Saving puts your version of them" }).waitFor();
   await save.dblclick();

@@ -139,6 +139,14 @@ class Visitor {
   }
 }
 
+/** Waits until a page has been shown long enough for its buttons to be seen, and so to be pressed. */
+export function isSeen(page) {
+  return page.waitForFunction(() => {
+    const [shown] = performance.getEntriesByName("first-paint");
+    return shown && performance.now() - shown.startTime > 1_000;
+  });
+}
+
 /** Waits until a page hears of changes and its modules listen to what is pressed. */
 export async function isLive(page) {
   await page.waitForFunction(() => {

@@ -6,7 +6,7 @@ import fs from "node:fs";
 import http from "node:http";
 import path from "node:path";
 import { test } from "node:test";
-import { findings, isWithin, PHONE, picture, serve, visitor } from "./harness.mjs";
+import { findings, isSeen, isWithin, PHONE, picture, serve, visitor } from "./harness.mjs";
 
 const NAME = "Ada <i>Lovelace</i>";
 
@@ -81,7 +81,10 @@ for (const [name, options] of [["desktop", {}], ["phone", { viewport: PHONE, tou
     };
     const at = (path) => page.goto(`${site.origin}${path}`);
     const alert = page.getByRole("alert");
-    const press = (button) => page.getByRole("button", { name: button, exact: true }).click();
+    const press = async (button) => {
+      await isSeen(page);
+      await page.getByRole("button", { name: button, exact: true }).click();
+    };
     const leave = async (link) => {
       await page.getByRole("link", { name: "Continue at LinkedIn" }).click();
       await page.getByRole("link", { name: link }).click();

@@ -402,7 +402,7 @@ test("what is typed behind words whose form goes away with them is shown to be c
   await way.isHeld();
   await page.keyboard.type(" still");
   await way.go();
-  assert.equal(await kept(page).inputValue(), "still");
+  assert.equal(await kept(page).inputValue(), " still");
 
   page = await ada.openLive("/inboxes/shop/order");
   way = await hold(page, "**/inboxes/shop/order");

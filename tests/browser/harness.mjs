@@ -89,7 +89,7 @@ export async function visitor(_t, site, options = {}) {
     });
   });
   context.setDefaultTimeout(10_000);
-  context.on("page", closeWhenLoaded);
+  context.on("page", closeAtRest);
   const one = new Visitor(site, context, complaints);
   // Before the server ends: a tab that is left would complain that nobody answers.
   site.leaving.push(async () => {
@@ -101,11 +101,25 @@ export async function visitor(_t, site, options = {}) {
   return one;
 }
 
-/** A Chromium that is to close a page at its first byte, after a form, may never say that it has. */
-function closeWhenLoaded(page) {
+/**
+ * A Chromium that is to close a page on its way to another one, after a form, may never say that it
+ * has. So a page is closed when no form and no other page is being asked for.
+ */
+function closeAtRest(page) {
   const close = page.close.bind(page);
+  const leads = (it) => it.method() === "POST" || it.isNavigationRequest();
+  const asked = new Set();
+  page.on("request", (it) => { if (leads(it)) asked.add(it); });
+  for (const end of ["requestfinished", "requestfailed"]) page.on(end, (it) => asked.delete(it));
+  // Returns nothing if the page leaves meanwhile: what is done with an answer may lead elsewhere.
+  const frame = () => page.evaluate(() => new Promise((done) => {
+    requestAnimationFrame(() => setTimeout(() => done(true)));
+  })).catch(() => false);
   page.close = async () => {
-    await page.waitForLoadState();
+    await until("a page is at rest", async () => {
+      await page.waitForLoadState();
+      return asked.size === 0 && (page.isClosed() || await frame()) && asked.size === 0;
+    });
     await close();
   };
 }

@@ -9,7 +9,7 @@ use tokio::sync::OwnedSemaphorePermit;
 
 use crate::base::limit::{PAGE_ROWS_DEFAULT, PAGE_ROWS_MAX};
 use crate::base::{Error, Result, digest_hex};
-use crate::flows::repository::sight::Sight;
+use crate::flows::repository::read_version::ReadVersion;
 use crate::http::access::gate::Passed;
 use crate::http::access::who::Credential;
 use crate::http::server::body::{self, BodyStream, FILE, FORM, Room};
@@ -17,8 +17,8 @@ use crate::http::server::listen::Peer;
 use crate::people::Caller;
 use crate::store::idempotency::{KEY_BYTES_MAX, Key};
 
-/// What a page sends of its document: see [`Sight`].
-const SEEN: &str = "wb-seen";
+/// What a page sends of its document: see [`ReadVersion`].
+const READ_VERSION: &str = "wb-read-version";
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 /// Longest body of a route that takes none, in bytes.
 const NOTHING_BYTES_MAX: usize = crate::base::limit::NO_BODY_BYTES_MAX;
@@ -89,8 +89,8 @@ impl Call {
     ///
     /// # Errors
     /// `invalid` if it is not one.
-    pub fn sight(&self) -> Result<Option<Sight>> {
-        self.header(SEEN).map(str::parse).transpose()
+    pub fn read_version(&self) -> Result<Option<ReadVersion>> {
+        self.header(READ_VERSION).map(str::parse).transpose()
     }
 
     /// Returns whether the body is a form of a page.

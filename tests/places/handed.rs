@@ -188,7 +188,8 @@ fn a_topic_is_for_the_document_that_was_read() {
     ready(&bench);
     let guide = bench.git(&["hash-object", "guide.md"]);
     let token = bench.operator();
-    let sent = |call: Call, seen: &str| bench.send(&call.token(&token).header("wb-seen", seen));
+    let sent =
+        |call: Call, seen: &str| bench.send(&call.token(&token).header("wb-read-version", seen));
     let topic = |path: &str, seen: &str| {
         let body = json!({"source_path": path, "global": true, "body": "x"});
         sent(Call::post("/api/topics", body), seen)

@@ -3,6 +3,6 @@
 pub(in crate::flows) mod lanes;
 pub(in crate::flows) mod look_cache;
 pub mod presence;
+pub mod read_version;
 pub mod renames;
-pub mod sight;
 pub mod watch;

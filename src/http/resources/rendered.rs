@@ -9,7 +9,7 @@ use warp::reply::Response;
 use crate::base::limit::RENDERED_TEXT_BYTES_MAX;
 use crate::base::{BlobId, Error, ErrorKind, Result, SourcePath};
 use crate::documents::topics::suggestion;
-use crate::flows::repository::sight::require_same;
+use crate::flows::repository::read_version::require_same;
 use crate::flows::{self, Site};
 use crate::http::markdown::{
     Block, Heading, Html, Point, RENDERER_VERSION, Rendered, Renderer, bytes_between, units_to_byte,
@@ -111,8 +111,8 @@ async fn passage((site, renderer): Desk, call: Call) -> Result<Response> {
     let asked: Selected = call.query()?;
     let (from, to): (Point, Point) = (asked.from.parse()?, asked.to.parse()?);
     let caller = call.caller()?;
-    if let Some(sight) = call.sight()? {
-        require_same(&site, &asked.path, &sight).await?;
+    if let Some(read) = call.read_version()? {
+        require_same(&site, &asked.path, &read).await?;
     }
     let (blob, text) = flows::sources::text(&site, &caller, &asked.path).await?;
     if blob != asked.blob {

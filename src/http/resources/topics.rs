@@ -7,7 +7,7 @@ use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
 use crate::base::{Result, SourcePath, TopicId};
-use crate::flows::repository::sight::require_same;
+use crate::flows::repository::read_version::require_same;
 use crate::flows::topics::{MessageRequest, TopicRequest};
 use crate::flows::{self, Site};
 use crate::http::{Call, any_of, get, post, reply};
@@ -87,8 +87,8 @@ pub(in crate::http) fn annotations(found: &Value) -> Result<Response> {
 async fn create(site: Site, mut call: Call) -> Result<Response> {
     let (request, key): (TopicRequest, _) = call.json_with_key(MESSAGE_BODY_BYTES_MAX).await?;
     let (caller, starts) = (call.caller()?, request.propose);
-    if let Some(sight) = call.sight()? {
-        require_same(&site, &request.source_path, &sight).await?;
+    if let Some(read) = call.read_version()? {
+        require_same(&site, &request.source_path, &read).await?;
     }
     let made = flows::topics::create(&site, &caller, request, key.clone()).await?;
     if !starts {

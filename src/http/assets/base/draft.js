@@ -63,7 +63,7 @@ function formOf(path) {
 
 /** What was typed under an earlier name goes along, whichever way led here. */
 function carryHere() {
-  const { path, earlier, left } = document.querySelector("[data-path][data-sight]")?.dataset ?? {};
+  const { path, earlier, left } = document.querySelector("[data-path][data-read-version]")?.dataset ?? {};
   if (left) {
     const { at, to } = JSON.parse(left);
     carry(path, to, at);
@@ -77,7 +77,7 @@ function carryHere() {
 
 /** Returns when the server made this page of a document. */
 export function madeAt() {
-  return Number.parseInt(document.querySelector("[data-sight]")?.dataset.sight ?? "0", 10);
+  return Number.parseInt(document.querySelector("[data-read-version]")?.dataset.readVersion ?? "0", 10);
 }
 
 /** Returns what a person has written into a field and knows not to have arrived. */
@@ -226,7 +226,7 @@ export function forgetAll() {
 }
 
 function nameOf(form, field) {
-  const { path } = form.closest("[data-path][data-sight]")?.dataset ?? {};
+  const { path } = form.closest("[data-path][data-read-version]")?.dataset ?? {};
   const where = path === undefined ? `form-${location.pathname}-` : formOf(path);
   return `${where}${form.id || form.getAttribute("action")}-${form.dataset.draft}-${field.name}`;
 }

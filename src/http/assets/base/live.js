@@ -79,8 +79,8 @@ export function refreshAll() {
 
 /** Returns the header by which the server knows which document this page shows: one of its name. */
 export function seen() {
-  const made = document.querySelector("[data-sight]")?.dataset.sight;
-  return made ? { "wb-seen": made } : {};
+  const made = document.querySelector("[data-read-version]")?.dataset.readVersion;
+  return made ? { "wb-read-version": made } : {};
 }
 
 /** Another page was put here: fetches what changed after the server made it and before it was put. */

@@ -2,7 +2,7 @@
 
 use crate::base::{Error, ErrorKind, Result, SourcePath};
 use crate::documents::{NOT_A_SOURCE, SOURCE_GONE};
-use crate::flows::repository::sight::Sight;
+use crate::flows::repository::read_version::ReadVersion;
 use crate::flows::topics::TopicQuery;
 use crate::flows::{self, Site};
 use crate::http::pages::parts::form;
@@ -47,13 +47,13 @@ pub(super) async fn answer(
 pub(super) async fn another(
     site: &Site,
     path: &SourcePath,
-    sight: &Sight,
+    read: &ReadVersion,
     cause: Error,
 ) -> Result<Response> {
     if cause.code_str() != SOURCE_GONE {
         return Err(cause);
     }
-    let aside = match sight.name_now(site, path).await? {
+    let aside = match read.name_now(site, path).await? {
         Some(now) => led_to(path, &now),
         None => Aside {
             back: form::document_at(path.as_str()),

@@ -10,7 +10,7 @@ use crate::api::topics::Topic;
 use crate::base::limit::RENDERED_TEXT_BYTES_MAX;
 use crate::base::{ErrorKind, Millis, Result, SourcePath};
 use crate::documents::sources::plain::is_markdown;
-use crate::flows::repository::sight::{Sight, require_same};
+use crate::flows::repository::read_version::{ReadVersion, require_same};
 use crate::flows::sources::HistoryQuery;
 use crate::flows::{self, Site};
 use crate::http::markdown::Renderer;
@@ -103,10 +103,10 @@ pub(super) async fn show((site, renderer): (Site, Renderer), call: Call) -> Resu
     }
     // Before it is read: what is renamed meanwhile counts.
     let read_at = site.store.clock().now();
-    if let Some(sight) = call.sight()?
-        && let Err(cause) = require_same(&site, &path, &sight).await
+    if let Some(read) = call.read_version()?
+        && let Err(cause) = require_same(&site, &path, &read).await
     {
-        return absent::another(&site, &path, &sight, cause).await;
+        return absent::another(&site, &path, &read, cause).await;
     }
     let source: SourceView = match flows::sources::show(&site, &caller, &path).await {
         Ok(shown) => shown,
@@ -117,7 +117,7 @@ pub(super) async fn show((site, renderer): (Site, Renderer), call: Call) -> Resu
     let tabs = perspectives::tabs(&site, &caller, &path).await;
     let tree = tree::beside(&site, &caller, &frame, &path).await;
     let waiting = Waiting::of(&site, &caller, &path).await?;
-    let seen = Sight::new(read_at, source.blob.clone()).to_string();
+    let seen = ReadVersion::new(read_at, source.blob.clone()).to_string();
     let names = match frame.may_write {
         true => Names::of(&site, &path, seen).await?,
         false => Names { seen, ..Names::default() },
@@ -173,7 +173,7 @@ impl Names {
             None => json!(name),
         };
         let all: Vec<Value> = earlier.iter().map(pair).collect();
-        let left = flows::repository::sight::before(site, path).await?;
+        let left = flows::repository::read_version::before(site, path).await?;
         Ok(Names {
             seen,
             earlier: (!all.is_empty()).then(|| json!(all).to_string()),

@@ -15,7 +15,7 @@ use crate::api::topics::Topic;
 use crate::base::{BlobId, Error, Result, SourcePath};
 use crate::documents::Selection;
 use crate::documents::anchor::QUOTE_NOT_FOUND;
-use crate::flows::repository::sight::require_same;
+use crate::flows::repository::read_version::require_same;
 use crate::flows::topics::{TopicQuery, TopicRequest};
 use crate::flows::{self, Site};
 use crate::http::pages::Frame;
@@ -47,7 +47,7 @@ struct NewTopic {
     source_path: SourcePath,
     blob: BlobId,
     about: String,
-    /// What its document was when it was read: see `Sight`.
+    /// What its document was when it was read: see `ReadVersion`.
     #[serde(default)]
     seen: Option<String>,
     #[serde(default)]
@@ -104,8 +104,8 @@ async fn open_as_sent(
     body: String,
     key: Key,
 ) -> Result<Topic> {
-    if let Some(sight) = &sent.seen {
-        require_same(site, &sent.source_path, &sight.parse()?).await?;
+    if let Some(read) = &sent.seen {
+        require_same(site, &sent.source_path, &read.parse()?).await?;
     }
     let quote = form::text(&sent.quote).trim_matches('\n').to_owned();
     let request = |quote: String| TopicRequest {

@@ -12,15 +12,15 @@ use crate::flows::repository::renames;
 
 /// When a Source was read under its name, and which version of it.
 #[derive(Clone, Debug)]
-pub struct Sight {
+pub struct ReadVersion {
     at: Millis,
     blob: BlobId,
 }
 
-impl Sight {
+impl ReadVersion {
     /// Returns that a version was read at a time.
-    pub fn new(at: Millis, blob: BlobId) -> Sight {
-        Sight { at, blob }
+    pub fn new(at: Millis, blob: BlobId) -> ReadVersion {
+        ReadVersion { at, blob }
     }
 
     /// Returns the name that the Source has now which was read under this one; `None` if it is the
@@ -37,20 +37,20 @@ impl Sight {
     }
 }
 
-impl fmt::Display for Sight {
+impl fmt::Display for ReadVersion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}", self.at.0, self.blob)
     }
 }
 
-impl FromStr for Sight {
+impl FromStr for ReadVersion {
     type Err = Error;
 
-    fn from_str(text: &str) -> Result<Sight> {
+    fn from_str(text: &str) -> Result<ReadVersion> {
         let parts = text.split_once(' ');
         let parts = parts.and_then(|(at, blob)| Some((at.parse().ok()?, blob.parse().ok()?)));
         let wrong = || Error::invalid(format!("{text:?} is not a time and a version"));
-        parts.map(|(at, blob)| Sight { at: Millis(at), blob }).ok_or_else(wrong)
+        parts.map(|(at, blob)| ReadVersion { at: Millis(at), blob }).ok_or_else(wrong)
     }
 }
 
@@ -59,15 +59,15 @@ impl FromStr for Sight {
 /// # Errors
 /// `not_found` with code `source_gone`, and the name of the one that was read, if it has one; as
 /// any read. A name that no Source has is left to who asks for it.
-pub async fn require_same(works: &Works, path: &SourcePath, sight: &Sight) -> Result<()> {
+pub async fn require_same(works: &Works, path: &SourcePath, read: &ReadVersion) -> Result<()> {
     match works.repo.present(path).await {
         Err(cause) if cause.kind() == ErrorKind::NotFound => return Ok(()),
         Err(cause) => return Err(cause),
-        Ok((blob, _)) if blob == sight.blob => return Ok(()),
+        Ok((blob, _)) if blob == read.blob => return Ok(()),
         Ok(_) => {}
     }
     let gone = |message: String| Error::not_found(message).code(SOURCE_GONE);
-    match renames::document_since(works, path, sight.at).await {
+    match renames::document_since(works, path, read.at).await {
         Ok(name) if name == *path => Ok(()),
         Ok(name) => {
             let message = format!("{path} is another document by now: yours was renamed to {name}");
@@ -97,9 +97,9 @@ mod tests {
     #[test]
     fn it_is_read_as_it_is_written() {
         let text = format!("1700000000000 {}", "0a".repeat(20));
-        assert_eq!(text.parse::<Sight>().unwrap().to_string(), text);
+        assert_eq!(text.parse::<ReadVersion>().unwrap().to_string(), text);
         for wrong in ["", "1", "x y", "1 x"] {
-            assert!(wrong.parse::<Sight>().is_err(), "{wrong}");
+            assert!(wrong.parse::<ReadVersion>().is_err(), "{wrong}");
         }
     }
 }

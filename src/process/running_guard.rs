@@ -24,7 +24,7 @@ use crate::process::launch::{
     ExitCause, ExitRecord, GuardEvent, LINE_BYTES_MAX, Stream, read_exit_record,
 };
 use crate::process::lifeline::{GuardStopper, Lifeline};
-use crate::process::look_timer::{LOOK_EVERY, Lookout};
+use crate::process::stopped_guard::{LOOK_EVERY, Lookout};
 use crate::process::tree::{Children, Listing, Sweep};
 
 /// How late a guard may be, on a busy machine, before its work is done from here.

@@ -89,7 +89,7 @@ export async function visitor(_t, site, options = {}) {
     });
   });
   context.setDefaultTimeout(10_000);
-  context.on("page", closeAtRest);
+  context.on("page", (page) => closeAtRest(page, script));
   const one = new Visitor(site, context, complaints);
   // Before the server ends: a tab that is left would complain that nobody answers.
   site.leaving.push(async () => {
@@ -105,20 +105,20 @@ export async function visitor(_t, site, options = {}) {
  * A Chromium that is to close a page on its way to another one, after a form, may never say that it
  * has. So a page is closed when no form and no other page is being asked for.
  */
-function closeAtRest(page) {
+function closeAtRest(page, hasScript) {
   const close = page.close.bind(page);
   const leads = (it) => it.method() === "POST" || it.isNavigationRequest();
   const asked = new Set();
   page.on("request", (it) => { if (leads(it)) asked.add(it); });
   for (const end of ["requestfinished", "requestfailed"]) page.on(end, (it) => asked.delete(it));
-  // Returns nothing if the page leaves meanwhile: what is done with an answer may lead elsewhere.
+  // What a script does with an answer may lead elsewhere, and the page is gone then.
   const frame = () => page.evaluate(() => new Promise((done) => {
     requestAnimationFrame(() => setTimeout(() => done(true)));
   })).catch(() => false);
   page.close = async () => {
     await until("a page is at rest", async () => {
       await page.waitForLoadState();
-      return asked.size === 0 && (page.isClosed() || await frame()) && asked.size === 0;
+      return asked.size === 0 && (!hasScript || page.isClosed() || await frame()) && asked.size === 0;
     });
     await close();
   };

@@ -188,6 +188,7 @@ fn build(loaded: &Loaded, ground: Ground) -> Result<(Site, Writer)> {
         scripts: scripts.clone(),
         held: None,
         repo,
+        freshness: Default::default(),
         wb_agent: wb_agent.clone(),
         search: flows::search::Index::default(),
         chat: Default::default(),

@@ -26,7 +26,7 @@ pub use crate::api::topics::{Message, Placement, PlacementState, Topic, TopicSta
 pub use crate::process::{SOURCE_DIRTY, SOURCE_GONE};
 pub use anchor::{NewAnchor, Placed, Selection, resolve};
 pub use compare::diff::unified;
-pub use git::{KnownSources, Repo, SourceGlobs, git_version, matches_any, work_tree};
+pub use git::{KnownSources, Repo, SourceGlobs, TipMarks, git_version, matches_any, work_tree};
 pub use sources::creation::SOURCE_EXISTS;
 pub use sources::source::{NOT_A_SOURCE, NOT_TEXT, Source};
 

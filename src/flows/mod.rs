@@ -64,6 +64,8 @@ pub struct Works {
     pub held: Option<Arc<Generation>>,
     /// The repository of the Sources.
     pub repo: Repo,
+    /// Whether what is checked out there was looked at.
+    pub freshness: repository::freshness::Freshness,
     /// The agents' client, absolute.
     pub wb_agent: Utf8PathBuf,
     /// The search index, and its pending changes.

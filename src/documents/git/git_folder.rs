@@ -11,7 +11,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::base::{Error, JobId, Result, fault};
-use crate::documents::git::planted::PLANTED_REPOSITORY;
+use crate::documents::git::planted::{PLANTED_REPOSITORY, refuse_diverted_since};
 use crate::documents::git::special_search::led_by;
 use crate::documents::git::{Repo, blocking};
 use crate::process::Root;
@@ -169,6 +169,8 @@ impl Repo {
         if now != known {
             return Err(self.replaced(&known, &now, None));
         }
+        let repo = self.clone();
+        blocking(move || refuse_diverted_since(&repo.shared.git_dir, repo.common_dir())).await??;
         let running = self.looks().others(None);
         if running.is_empty() {
             return Ok(());

@@ -26,6 +26,7 @@ mod special;
 mod special_search;
 mod swapped_names;
 mod sync;
+mod tip_marks;
 mod tree;
 mod write;
 
@@ -58,6 +59,7 @@ pub use papers::PaperCommit;
 pub use planted::PLANTED_REPOSITORY;
 pub use proof::OBJECT_MISMATCH;
 pub use special::{RESTORE, SPECIAL_FILE};
+pub use tip_marks::TipMarks;
 pub use write::Person;
 
 pub(in crate::documents) use aside::{Checkout, joined};

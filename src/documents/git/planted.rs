@@ -5,6 +5,10 @@ use camino::Utf8Path;
 use crate::base::{Error, Result};
 use crate::documents::git::call::Git;
 use crate::documents::git::settings::common_folder;
+use crate::process::read_small;
+
+/// Largest file of git that leads to a folder, in bytes.
+const GIT_FILE_BYTES_MAX: u64 = 64 * 1024;
 
 /// The code of a repository that somebody has put in the place of the site's.
 pub const PLANTED_REPOSITORY: &str = "planted_repository";
@@ -38,6 +42,23 @@ pub(super) fn refuse_diverted(git_dir: &Utf8Path, common: &Utf8Path) -> Result<(
     if own == *common || is_worktree() {
         return Ok(());
     }
+    Err(diverted(git_dir, common))
+}
+
+/// Refuses a `commondir` that does not lead to the shared folder with which the repository was
+/// opened: some of git's commands read it whatever they are told, and would write elsewhere.
+pub(super) fn refuse_diverted_since(git_dir: &Utf8Path, common: &Utf8Path) -> Result<()> {
+    let told = read_small(&git_dir.join("commondir"), GIT_FILE_BYTES_MAX)?;
+    let told = told.map(|it| String::from_utf8_lossy(&it).trim().to_owned());
+    let led = git_dir.join(told.as_deref().unwrap_or("."));
+    if led.canonicalize_utf8().is_ok_and(|it| common.canonicalize_utf8().is_ok_and(|own| own == it))
+    {
+        return Ok(());
+    }
+    Err(diverted(git_dir, &led))
+}
+
+fn diverted(git_dir: &Utf8Path, common: &Utf8Path) -> Error {
     let message = format!("{git_dir}/commondir leads to another repository: {common}");
     // Where git puts worktrees: without that file it would be none.
     let is_of_worktree = git_dir.parent().is_some_and(|it| it.file_name() == Some("worktrees"));
@@ -45,5 +66,5 @@ pub(super) fn refuse_diverted(git_dir: &Utf8Path, common: &Utf8Path) -> Result<(
         true => format!("write `../..` into {git_dir}/commondir: an agent may have changed it"),
         false => format!("remove {git_dir}/commondir: an agent may have made it"),
     };
-    Err(Error::unavailable(message).code(PLANTED_REPOSITORY).hint(hint))
+    Error::unavailable(message).code(PLANTED_REPOSITORY).hint(hint)
 }

@@ -242,6 +242,7 @@ pub(in crate::flows) async fn job(
     let priority = request.remove("priority");
     let not_before = request.remove("not_before");
     let replaces = request.remove("replace_proposals") == Some(Value::Bool(true));
+    site.freshness.catch_up(&site.repo).await;
     let checked = inputs::check(site, kind, &request).await?;
     new_job::refuse_unready_sources(site, kind, &checked).await?;
     if !replaces {

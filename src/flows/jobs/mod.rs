@@ -137,6 +137,7 @@ pub async fn create(
         return kept["job_id"].as_str().unwrap_or_default().parse();
     }
     let kind = inputs::asked_kind(site, &request.kind)?;
+    site.freshness.catch_up(&site.repo).await;
     let checked = match inputs::check(site, kind, &request.inputs).await {
         Ok(checked) => checked,
         Err(refusal) => return Err(changes::explain(site, None, refusal).await),

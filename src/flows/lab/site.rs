@@ -445,6 +445,7 @@ fn build(
         scripts: scripts.clone(),
         held: None,
         repo,
+        freshness: Default::default(),
         wb_agent: wb_agent.clone(),
         search: search::Index::default(),
         chat: Default::default(),

@@ -21,6 +21,7 @@ use tracing::{debug, info, warn};
 
 use crate::base::limit::{CHANGES_TOLD_MAX, WATCHED_FOLDERS_MAX};
 use crate::base::{Actor, ErrorKind, Event, EventKind, Result, SourcePath, fault};
+use crate::documents::TipMarks;
 use crate::documents::proposals::proposal;
 use crate::documents::seen::{self, Hint, Seen, Sighting, SourceChange};
 use crate::documents::topics::{placement, topic};
@@ -55,7 +56,20 @@ const POLL_REST: u32 = 8;
 pub type Told = Arc<dyn Fn(Works, Arc<Vec<SourceChange>>) -> BoxFuture<'static, ()> + Send + Sync>;
 
 /// Looks whenever something may have changed, until `stop`.
-pub async fn serve(works: Works, presence: Presence, told: Vec<Told>, stop: CancellationToken) {
+///
+/// From the call on, jobs wait for the first look.
+pub fn serve(
+    works: Works,
+    presence: Presence,
+    told: Vec<Told>,
+    stop: CancellationToken,
+) -> impl Future<Output = ()> {
+    works.freshness.set_watched(true);
+    go_on(works, presence, told, stop)
+}
+
+async fn go_on(works: Works, presence: Presence, told: Vec<Told>, stop: CancellationToken) {
+    let freshness = works.freshness.clone();
     let (marks, is_whole, is_behind) = (Vec::new(), false, !fault::is_off("catching_up"));
     let (notices, replaced) = (None, None);
     let mut watch = Watch { works, told, notices, marks, is_whole, is_behind, replaced };
@@ -63,6 +77,7 @@ pub async fn serve(works: Works, presence: Presence, told: Vec<Told>, stop: Canc
         () = watch.go_on(&presence) => {}
         () = stop.cancelled() => {}
     }
+    freshness.set_watched(false);
 }
 
 /// Returns the callback that rebases open proposals for Sources whose committed text has changed.
@@ -121,8 +136,10 @@ impl Watch {
         let mut due = Due { hint: Hint::All, is_moved: true };
         let mut pause = AGAIN;
         loop {
-            let started = Instant::now();
-            match self.look(&due).await {
+            let (started, marks) = (Instant::now(), self.works.repo.tip_marks());
+            let looked = self.look(&due).await;
+            told_of_look(&self.works, marks);
+            match looked {
                 Ok(()) => {
                     pause = AGAIN;
                     due = self.next(presence, started.elapsed()).await;
@@ -238,6 +255,7 @@ impl Watch {
         };
         let first = tokio::select! {
             noticed = noticed => noticed,
+            () = self.works.freshness.asked() => return Due { hint: Hint::All, is_moved: true },
             () = poll => return Due { hint: Hint::All, is_moved: false },
         };
         match first {
@@ -299,6 +317,7 @@ impl Watch {
 /// # Errors
 /// As git or the database.
 pub(in crate::flows) async fn look_once(works: &Works, hint: &Hint, told: &[Told]) -> Result<bool> {
+    let marks = works.repo.tip_marks();
     let found = works.store.read(|c| Ok((seen::find(c)?, told::find(c)?)));
     let (before, heard) = found.await?;
     let sighting = works.repo.sight(before.as_ref(), hint, works.store.clock()).await?;
@@ -328,8 +347,17 @@ pub(in crate::flows) async fn look_once(works: &Works, hint: &Hint, told: &[Told
     };
     works.store.write(write).await?;
     fault::crash_point("change_told");
+    // Who waits for the look need not wait for what follows from it.
+    told_of_look(works, marks);
     pass_on(works, changes, told).await;
     Ok(is_all_new)
+}
+
+/// A look has ended: jobs may have waited for it.
+fn told_of_look(works: &Works, marks: TipMarks) {
+    if works.freshness.looked(marks) {
+        works.store.bell(jobs::BELL).notify_one();
+    }
 }
 
 async fn pass_on(works: &Works, changes: Vec<SourceChange>, told: &[Told]) {

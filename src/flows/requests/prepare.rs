@@ -27,6 +27,7 @@ pub fn hooks(works: &Works) -> Hooks {
     let (at_start, at_end, at_park) = (works.clone(), works.clone(), works.clone());
     let (as_heard, at_run) = (works.clone(), works.clone());
     let (watch, steady) = tree_guard::watch(works);
+    let (freshness, repo) = (works.freshness.clone(), works.repo.clone());
     Hooks {
         prepare: Arc::new(move |generation, job| {
             let works = at_start.at(generation);
@@ -66,6 +67,7 @@ pub fn hooks(works: &Works) -> Hooks {
             Some(_) => agents::heard(tx, &as_heard, job, fact),
             None => instances::heard(tx, job, fact),
         }),
+        is_seen: Arc::new(move || freshness.is_fresh(&repo)),
         watch,
         steady,
         recall: tree_guard::recall(works),

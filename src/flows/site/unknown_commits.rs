@@ -84,6 +84,7 @@ pub(in crate::flows) async fn reconcile(
             )),
             held: None,
             repo: repo.clone(),
+            freshness: Default::default(),
             wb_agent: site.wb_agent.clone(),
             search: Index::default(),
             chat: Default::default(),

@@ -78,6 +78,7 @@ pub async fn create(
         let id: TopicId = kept["id"].as_str().unwrap_or_default().parse()?;
         return site.store.read(move |c| names::fill_topic(c, topic::find(c, &id, None)?)).await;
     }
+    site.freshness.catch_up(&site.repo).await;
     let source = renames::source(site, &request.source_path).await?;
     let anchor = match (&request.selection, request.global) {
         (Some(selection), false) => {

@@ -15,8 +15,8 @@ use crate::jobs::{Grant, Job, Viewer};
 use crate::store::Tx;
 
 const OF_SOURCE: &str = "
-    SELECT id, status = 'running' FROM agent_jobs INDEXED BY jobs_by_source_status
-    WHERE source_path = :source AND status IN ('queued', 'running', 'parked') ORDER BY seq";
+    SELECT id FROM agent_jobs INDEXED BY jobs_by_source_status
+    WHERE source_path = :source AND status IN ('queued', 'parked') ORDER BY seq";
 const PARKED: &str = "
     SELECT id FROM agent_jobs INDEXED BY jobs_by_status WHERE status = 'parked' ORDER BY seq";
 const RENAME: &str = "
@@ -158,24 +158,30 @@ pub fn rename_source(
     let mut renamed = Vec::new();
     let (mut moved, mut changed) = (BTreeSet::new(), BTreeSet::new());
     let mut jobs = of_source(tx.connection(), from)?;
-    let known: BTreeSet<JobId> = jobs.iter().map(|it| it.0.clone()).collect();
-    let more = with.others.iter().filter(|it| !known.contains(*it));
-    jobs.extend(more.map(|it| (it.clone(), false)));
-    for (id, is_running) in jobs {
+    let known: BTreeSet<JobId> = jobs.iter().cloned().collect();
+    jobs.extend(with.others.iter().filter(|it| !known.contains(*it)).cloned());
+    for id in jobs {
         let mut job = table::find(tx.connection(), &Viewer::Program, &id)?;
         let before = job.lane.take();
         let by_name = || before.as_deref().map(|it| lane_after(it, from, to));
         let after = with.lanes.get(&id).cloned().unwrap_or_else(by_name);
-        if !is_running {
-            rename_one(tx, job, (from, to), &with.names, after.as_deref())?;
-            renamed.push(id.clone());
-        }
-        // A lane that a function determines may hold jobs of other Sources: see `move_running`.
-        if before != after && !with.lanes.contains_key(&id) {
-            moved.extend(before.clone().zip(after.clone()));
-        }
+        rename_one(tx, job, (from, to), &with.names, after.as_deref())?;
+        renamed.push(id);
         if before != after {
             changed.extend([before, after].into_iter().flatten());
+        }
+    }
+    // A running job keeps the name that it was told: it is its lane that tells of its Source.
+    for job in table::running(tx.connection())? {
+        let Some(before) = job.lane.filter(|_| !with.lanes.contains_key(&job.id)) else { continue };
+        let sources = bulk::with_recorded(&(with.names)(&job.kind), job.sources);
+        let after = lane_after(&before, from, to);
+        // A lane that a function determines may hold jobs of other Sources: see `move_running`.
+        let is_of_source =
+            before.split_once('=').is_some_and(|it| sources.iter().any(|name| name == it.0));
+        if is_of_source && before != after {
+            changed.extend([before.clone(), after.clone()]);
+            moved.insert((before, after));
         }
     }
     for (before, after) in moved {
@@ -262,10 +268,9 @@ pub fn move_running(
     Ok(())
 }
 
-fn of_source(connection: &Connection, source: &SourcePath) -> Result<Vec<(JobId, bool)>> {
+fn of_source(connection: &Connection, source: &SourcePath) -> Result<Vec<JobId>> {
     let mut statement = connection.prepare_cached(OF_SOURCE)?;
-    let rows = statement
-        .query_map(named_params! {":source": source}, |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let rows = statement.query_map(named_params! {":source": source}, |row| row.get(0))?;
     Ok(rows.collect::<rusqlite::Result<_>>()?)
 }
 

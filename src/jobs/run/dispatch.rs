@@ -104,6 +104,8 @@ pub struct Hooks {
     pub heard: Arc<Heard>,
     /// Returns warnings about unwanted changes made by the agent.
     pub watch: Watch,
+    /// Returns whether what is checked out was looked at; if not, it is, and the bell rings.
+    pub is_seen: Arc<dyn Fn() -> bool + Send + Sync>,
     /// Checks that nothing that steers agents changes under running ones.
     pub steady: Steady,
     /// Like `watch`, for a job whose beginning an earlier server saw.
@@ -329,9 +331,13 @@ impl Queue {
             let caps = &self.current().caps.pools;
             let has_room =
                 |pool: &Pool| *pool == Pool::Chat || !caps.is_full(*pool, tasks.of(*pool));
-            let open: Vec<Pool> = Pool::ALL.into_iter().filter(has_room).collect();
+            let mut open: Vec<Pool> = Pool::ALL.into_iter().filter(has_room).collect();
             if !self.is_awaited(&open) {
                 return;
+            }
+            // Conversations are about no document by its name.
+            if !(self.inner.setup.hooks.is_seen)() {
+                open.retain(|it| *it == Pool::Chat);
             }
             match self.claim(&open).await {
                 Ok(Some((job, token, generation))) => {

@@ -70,6 +70,7 @@ impl Bench {
             quiet: Arc::new(|_| Box::pin(std::future::ready(()))),
             parked: Arc::new(|_, _| Ok(())),
             begun: Arc::new(|_, _, _| Ok(())),
+            is_seen: Arc::new(|| true),
             steady: Arc::new(|_| Box::pin(async { true })),
             watch: Arc::new(|_, _| {
                 Box::pin(async {

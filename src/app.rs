@@ -252,9 +252,10 @@ async fn serve_site(
     let mut services = Services::new(pulses.clone(), stop.clone());
     services.spawn("the lock of the data folder", tenancy.clone().keep(stop.clone()));
     services.spawn("the server file", tenancy.clone().keep_named(facts, stop.clone()));
+    // First, so that no job starts before what is checked out was looked at.
+    start(&site, &services, (counted, edge.traffic.presence()), options);
     let runner = site.queue.clone().serve(left, flows::assistant::tasks(&site), stop.clone());
     services.spawn("the job runner", runner);
-    start(&site, &services, (counted, edge.traffic.presence()), options);
     let routes = http::site_routes(&edge, &site);
     let listeners = Listeners { tcp: Some(tcp), unix };
     let grace = config.limits.grace;

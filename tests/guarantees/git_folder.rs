@@ -35,6 +35,28 @@ fn cannot_restore(bench: &Bench, job: &str) -> String {
     err
 }
 
+/// Git looks there for branches, whatever its environment says.
+#[test]
+fn g31_nothing_is_approved_into_a_repository_to_which_a_commondir_leads() {
+    let bench = Bench::new();
+    declare_proposes(&bench);
+    let copy = bench.out.join("copy");
+    declare(&bench, "leads", &format!("cp -r .git '{copy}' && echo '{copy}' > .git/commondir"));
+    let server = bench.serve();
+    let approval = proposal(&bench, "guide.md", "first");
+    let before = head(&bench.top.join(".git"));
+    let job = bench.job("leads", json!({}));
+    bench.ended(&job);
+    refused(&bench, &approval);
+    assert_eq!(head(&copy), before);
+    let (code, out, err) = bench.cli(&["job", "restore", &job]);
+    assert_eq!(code, 0, "{out}{err}");
+    bench.send(&approval).ok();
+    assert_ne!(head(&bench.top.join(".git")), before);
+    assert_eq!(head(&copy), before);
+    server.stop();
+}
+
 /// Fails with `WB_WITHOUT=git_folder`.
 #[test]
 fn g31_nothing_is_approved_into_another_repository() {

@@ -211,3 +211,51 @@ fn a_topic_is_for_the_document_that_was_read() {
     assert_eq!(topic("notes.md", "now").refusal(), (400, "invalid"));
     server.stop();
 }
+
+/// Commits that one document has the name of another one, without waiting until that is seen.
+fn hand_on(bench: &Bench) {
+    bench.git(&["mv", "guide.md", "old.md"]);
+    bench.git(&["mv", "notes.md", "guide.md"]);
+    bench.git(&["commit", "-q", "-m", "handed on"]);
+}
+
+/// Fails with `WB_WITHOUT=fresh_look`.
+#[test]
+fn whoever_names_a_document_right_after_a_commit_means_the_one_that_has_the_name() {
+    let bench = Bench::new();
+    declare(&bench, "");
+    let server = bench.serve();
+    ready(&bench);
+    let notes = bench.git(&["hash-object", "notes.md"]);
+    hand_on(&bench);
+    let job = bench.job("edit", json!({"path": "guide.md"}));
+    let body = json!({"source_path": "guide.md", "global": true, "body": "x"});
+    let topic = bench.post("/api/topics", body).ok();
+    assert_eq!(bench.ended(&job)["reason"], "exit_status");
+    moved(&bench, &[]);
+    std::fs::write(bench.out.join("go"), "").unwrap();
+    assert_eq!(again(&bench, &job), format!("guide.md {notes}"));
+    let topic = bench.get(&format!("/api/topics/{}", topic["id"].as_str().unwrap()));
+    assert_eq!(topic.body["topic"]["source_path"], "guide.md", "{topic:?}");
+    server.stop();
+}
+
+/// Fails with `WB_WITHOUT=fresh_look`.
+#[test]
+fn a_job_that_is_due_at_a_start_waits_for_what_was_renamed_before() {
+    let bench = Bench::new();
+    declare(&bench, "");
+    let server = bench.serve();
+    ready(&bench);
+    std::fs::write(bench.out.join("go"), "").unwrap();
+    let guide = bench.git(&["hash-object", "guide.md"]);
+    let due = jiff::Timestamp::now() + jiff::SignedDuration::from_secs(2);
+    let job = bench.job("edit", json!({"path": "guide.md", "not_before": due.to_string()}));
+    server.kill();
+    hand_on(&bench);
+    until("it is due", || jiff::Timestamp::now() > due);
+    let server = bench.serve();
+    bench.ended(&job);
+    assert_eq!(bench.left(&job).trim(), format!("old.md {guide}"));
+    server.stop();
+}

@@ -32,7 +32,7 @@ impl Changes {
         job: &JobId,
         (before, after): (&Tip, &Tip),
     ) -> Result<()> {
-        repo.refuse_replaced().await?;
+        repo.refuse_led_away().await?;
         // Nothing is put aside here.
         self.refuse_astray(repo, job, |it| Utf8Path::new(it).starts_with(ASIDE)).await?;
         self.store_contents(repo, kept).await?;

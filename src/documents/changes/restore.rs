@@ -47,7 +47,7 @@ impl Changes {
     pub async fn restore(&self, repo: &Repo, kept: &Kept, wish: &Wish) -> Result<Plan> {
         let (_turn, _still) = match wish.is_rehearsal {
             true => (None, Some(repo.stillness().await)),
-            false => (Some(repo.turn().await?), None),
+            false => (Some(repo.turn_to_restore().await?), None),
         };
         self.refuse_unknown(&wish.names)?;
         if !wish.is_rehearsal {

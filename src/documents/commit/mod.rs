@@ -244,7 +244,7 @@ impl Approving {
         // Another branch may have been checked out since the survey, whose file was changed then;
         // or who saw the new file has put another repository in the place of this one.
         let switched = synced.and(self.refuse_switched(head).await);
-        if let Err(refusal) = switched.and(self.repo.refuse_replaced().await) {
+        if let Err(refusal) = switched.and(self.repo.refuse_led_away().await) {
             self.give_up(&attempt, &refusal).await?;
             return Err(refusal);
         }

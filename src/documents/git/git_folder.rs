@@ -169,8 +169,6 @@ impl Repo {
         if now != known {
             return Err(self.replaced(&known, &now, None));
         }
-        let repo = self.clone();
-        blocking(move || refuse_diverted_since(&repo.shared.git_dir, repo.common_dir())).await??;
         let running = self.looks().others(None);
         if running.is_empty() {
             return Ok(());
@@ -186,6 +184,20 @@ impl Repo {
             }
         }
         Ok(())
+    }
+
+    /// Does the same, and refuses a `commondir` that leads git elsewhere: by that name alone git
+    /// finds its branches.
+    ///
+    /// # Errors
+    /// As [`Repo::refuse_replaced`].
+    pub(in crate::documents) async fn refuse_led_away(&self) -> Result<()> {
+        self.refuse_replaced().await?;
+        if self.shared.opened.is_none() || fault::is_off("git_folder") {
+            return Ok(());
+        }
+        let repo = self.clone();
+        blocking(move || refuse_diverted_since(&repo.shared.git_dir, repo.common_dir())).await?
     }
 
     /// Returns a warning if another repository is in the place of the known one: people put one

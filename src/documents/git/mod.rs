@@ -325,6 +325,16 @@ impl Repo {
     /// with code `special_file` if git would wait somewhere.
     pub(in crate::documents) async fn turn(&self) -> Result<RwLockWriteGuard<'_, ()>> {
         let turn = self.shared.approving.write().await;
+        self.refuse_led_away().await?;
+        Ok(turn)
+    }
+
+    /// Does the same for who takes back what leads git elsewhere.
+    ///
+    /// # Errors
+    /// The same, but for a `commondir`.
+    pub(in crate::documents) async fn turn_to_restore(&self) -> Result<RwLockWriteGuard<'_, ()>> {
+        let turn = self.shared.approving.write().await;
         self.refuse_replaced().await?;
         Ok(turn)
     }

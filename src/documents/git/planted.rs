@@ -42,11 +42,15 @@ pub(super) fn refuse_diverted(git_dir: &Utf8Path, common: &Utf8Path) -> Result<(
     if own == *common || is_worktree() {
         return Ok(());
     }
-    Err(diverted(git_dir, common))
+    let (message, hint) = diverted(git_dir, common);
+    Err(Error::unavailable(message).code(PLANTED_REPOSITORY).hint(hint))
 }
 
 /// Refuses a `commondir` that does not lead to the shared folder with which the repository was
-/// opened: some of git's commands read it whatever they are told, and would write elsewhere.
+/// opened: git looks there for branches, whatever it is told in its environment.
+///
+/// # Errors
+/// `conflict` with code `planted_repository`.
 pub(super) fn refuse_diverted_since(git_dir: &Utf8Path, common: &Utf8Path) -> Result<()> {
     let told = read_small(&git_dir.join("commondir"), GIT_FILE_BYTES_MAX)?;
     let told = told.map(|it| String::from_utf8_lossy(&it).trim().to_owned());
@@ -55,10 +59,12 @@ pub(super) fn refuse_diverted_since(git_dir: &Utf8Path, common: &Utf8Path) -> Re
     {
         return Ok(());
     }
-    Err(diverted(git_dir, &led))
+    let (message, hint) = diverted(git_dir, &led);
+    Err(Error::conflict(PLANTED_REPOSITORY, message).hint(hint))
 }
 
-fn diverted(git_dir: &Utf8Path, common: &Utf8Path) -> Error {
+/// Returns what is said of it, and what to do.
+fn diverted(git_dir: &Utf8Path, common: &Utf8Path) -> (String, String) {
     let message = format!("{git_dir}/commondir leads to another repository: {common}");
     // Where git puts worktrees: without that file it would be none.
     let is_of_worktree = git_dir.parent().is_some_and(|it| it.file_name() == Some("worktrees"));
@@ -66,5 +72,5 @@ fn diverted(git_dir: &Utf8Path, common: &Utf8Path) -> Error {
         true => format!("write `../..` into {git_dir}/commondir: an agent may have changed it"),
         false => format!("remove {git_dir}/commondir: an agent may have made it"),
     };
-    Error::unavailable(message).code(PLANTED_REPOSITORY).hint(hint)
+    (message, hint)
 }

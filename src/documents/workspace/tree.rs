@@ -43,7 +43,7 @@ impl Tree {
         let repo = site.elsewhere(folder).await?;
         if repo.top() == site.top() {
             // What is saved would be in another repository than the site's.
-            site.refuse_replaced().await?;
+            site.refuse_led_away().await?;
         }
         let own = repo.common_dir().join("worktrees").join(name);
         Ok(Tree { repo, path: path.to_owned(), own })

@@ -207,7 +207,8 @@ pub(in crate::flows) fn since_start(
     job: &Job,
     path: &SourcePath,
 ) -> Result<SourcePath> {
-    let since = job.started_at.unwrap_or(job.created_at);
+    // What was renamed in the moment of its start was seen before: it waited for that.
+    let since = job.started_at.unwrap_or(job.created_at).plus(1);
     Ok(rename::name_since(c, path, since)?.unwrap_or_else(|| path.clone()))
 }
 
@@ -222,7 +223,9 @@ pub(in crate::flows) async fn follow(
     values: &mut Map<String, Value>,
 ) -> Result<()> {
     let waited_on = old.waits_for.is_some() || old.started_at.is_none();
-    let since = if waited_on { old.completed_at } else { old.started_at };
+    // As in `since_start`.
+    let started = || old.started_at.map(|it| it.plus(1));
+    let since = if waited_on { old.completed_at } else { started() };
     let since = since.unwrap_or(old.created_at);
     for input in kind.inputs.iter().filter(|it| it.ty == InputType::Source) {
         let given = values.get(&input.name).and_then(Value::as_str);

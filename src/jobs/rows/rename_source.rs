@@ -436,6 +436,27 @@ mod tests {
         assert_eq!((&job.inputs["doc"], &job.inputs["read"]), (&"b.md".into(), &"b.md".into()));
     }
 
+    #[test]
+    fn a_running_job_holds_the_lane_of_its_source_over_every_rename() {
+        let mut bench = Bench::new(8, 8, 1);
+        let first = bench.add(on(&bench, "a.md", "doc=a.md"));
+        assert_eq!(bench.take("one").unwrap().id, first);
+        let other = bench.add(on(&bench, "a.md", "note=a.md"));
+        assert_eq!(bench.take("two").unwrap().id, other);
+        let lane =
+            |bench: &Bench, id| table::find(&bench.connection, &Viewer::Program, id).unwrap().lane;
+        // Aside and back, as two names are exchanged, and once more.
+        for (from, to) in [("a.md", "---"), ("---", "b.md"), ("b.md", "c.md")] {
+            bench.tx(|bench, tx| {
+                renamed((bench, tx), (from, to), (&["doc"], &[]), &BTreeMap::new());
+            });
+            assert_eq!(lane(&bench, &first).unwrap(), format!("doc={to}"));
+        }
+        assert_eq!(lane(&bench, &other).unwrap(), "note=a.md", "that is no Source");
+        bench.add(on(&bench, "c.md", "doc=c.md"));
+        assert!(bench.take("three").is_none(), "who runs holds it");
+    }
+
     /// Whatever the script declares by now; what was asked for before that was kept is taken at its
     /// word.
     #[test]

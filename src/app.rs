@@ -206,7 +206,7 @@ fn build(loaded: &Loaded, ground: Ground) -> Result<(Site, Writer)> {
         hooks: flows::requests::prepare::hooks(&works),
     });
     let warnings = script.facts().warnings;
-    warnings.iter().for_each(|warning| warn!("{warning}"));
+    warnings.iter().for_each(|it| warn!("{it}"));
     Ok((Site { meter: Meter::new(&works), works, queue, warnings, script }, writer))
 }
 
@@ -252,7 +252,6 @@ async fn serve_site(
     let mut services = Services::new(pulses.clone(), stop.clone());
     services.spawn("the lock of the data folder", tenancy.clone().keep(stop.clone()));
     services.spawn("the server file", tenancy.clone().keep_named(facts, stop.clone()));
-    // First, so that no job starts before what is checked out was looked at.
     start(&site, &services, (counted, edge.traffic.presence()), options);
     let runner = site.queue.clone().serve(left, flows::assistant::tasks(&site), stop.clone());
     services.spawn("the job runner", runner);
@@ -281,7 +280,7 @@ async fn serve_site(
     }
 }
 
-/// Starts the services that need only the site.
+/// Starts the services that need only the site; jobs wait for the first look at the repository.
 fn start(
     site: &Site,
     services: &Services,
@@ -382,8 +381,7 @@ fn edge(
     let config = &site.config;
     let name = config.site.title().to_owned();
     let hosts = config.site.public_hosts.clone();
-    let store = site.store.clone();
-    let data = config.site.data.clone();
+    let (store, data) = (site.store.clone(), config.site.data.clone());
     let (queue, works) = (site.queue.clone(), site.works.clone());
     let own_pid = i32::try_from(std::process::id()).unwrap_or(0);
     Edge {

@@ -47,10 +47,9 @@ pub use rows::instance::{
 pub use rows::job::{Job, JobFilter, Turn};
 pub use rows::kind_name::{forget_kind_name, note_kind_name};
 pub use rows::measures::{QueueCounts, Spent, queue_counts, spent};
+pub use rows::on_sources::{Touched, queued_by_source, touched};
 pub use rows::pool::{Pool, PoolCaps};
-pub use rows::rename_source::{
-    Follow, Touched, move_running, move_waiting, queued_by_source, rename_source, touched,
-};
+pub use rows::rename_source::{Follow, move_running, move_waiting, rename_source};
 pub use rows::retention::{
     Files, Rest, fence_all, files, forget_words, give_up_files, queued, rest_of,
 };
@@ -124,6 +123,7 @@ pub fn statements() -> Vec<(&'static str, &'static str)> {
         queue::waiting::STATEMENTS,
         queue::unfit::STATEMENTS,
         rows::measures::STATEMENTS,
+        rows::on_sources::STATEMENTS,
         rows::rename_source::STATEMENTS,
         rows::before::STATEMENTS,
         rows::retention::STATEMENTS,

@@ -10,6 +10,8 @@ use std::sync::{Mutex, PoisonError};
 use camino::{Utf8Path, Utf8PathBuf};
 use serde::{Deserialize, Serialize};
 
+use tokio::sync::RwLockWriteGuard;
+
 use crate::base::{Error, JobId, Result, fault};
 use crate::documents::git::planted::{PLANTED_REPOSITORY, refuse_diverted_since};
 use crate::documents::git::special_search::led_by;
@@ -186,7 +188,29 @@ impl Repo {
         Ok(())
     }
 
-    /// Does the same, and refuses a `commondir` that leads git elsewhere: by that name alone git
+    /// Waits until nothing else in this program changes the repository. Unlike any other lock it is
+    /// held across `.await`, because it stands for the only index and working tree.
+    ///
+    /// # Errors
+    /// `conflict` with code `planted_repository` if it is another repository by now; `unavailable`
+    /// with code `special_file` if git would wait somewhere.
+    pub(in crate::documents) async fn turn(&self) -> Result<RwLockWriteGuard<'_, ()>> {
+        let turn = self.shared.approving.write().await;
+        self.refuse_led_away().await?;
+        Ok(turn)
+    }
+
+    /// Does the same for who takes back what leads git elsewhere.
+    ///
+    /// # Errors
+    /// The same, but for a `commondir`.
+    pub(in crate::documents) async fn turn_to_restore(&self) -> Result<RwLockWriteGuard<'_, ()>> {
+        let turn = self.shared.approving.write().await;
+        self.refuse_replaced().await?;
+        Ok(turn)
+    }
+
+    /// Refuses what `refuse_replaced` does, and a `commondir` that leads git elsewhere: by that name alone git
     /// finds its branches.
     ///
     /// # Errors

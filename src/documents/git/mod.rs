@@ -35,7 +35,7 @@ use std::sync::Arc;
 use camino::{Utf8Path, Utf8PathBuf};
 use sha1::{Digest as _, Sha1};
 use sha2::Sha256;
-use tokio::sync::{Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use tokio::sync::{Mutex, MutexGuard, RwLock, RwLockReadGuard};
 use tokio_util::task::TaskTracker;
 
 use crate::base::{BlobId, Context, Error, ErrorKind, Result, SourcePath, fault};
@@ -315,28 +315,6 @@ impl Repo {
 
     pub(in crate::documents) fn git(&self) -> &Git {
         &self.shared.git
-    }
-
-    /// Waits until nothing else in this program changes the repository. Unlike any other lock it is
-    /// held across `.await`, because it stands for the only index and working tree.
-    ///
-    /// # Errors
-    /// `conflict` with code `planted_repository` if it is another repository by now; `unavailable`
-    /// with code `special_file` if git would wait somewhere.
-    pub(in crate::documents) async fn turn(&self) -> Result<RwLockWriteGuard<'_, ()>> {
-        let turn = self.shared.approving.write().await;
-        self.refuse_led_away().await?;
-        Ok(turn)
-    }
-
-    /// Does the same for who takes back what leads git elsewhere.
-    ///
-    /// # Errors
-    /// The same, but for a `commondir`.
-    pub(in crate::documents) async fn turn_to_restore(&self) -> Result<RwLockWriteGuard<'_, ()>> {
-        let turn = self.shared.approving.write().await;
-        self.refuse_replaced().await?;
-        Ok(turn)
     }
 
     /// Waits until nothing in this program changes the repository, and blocks changes meanwhile.

@@ -1,5 +1,5 @@
-//! What the files say by which git knows what is checked out: it changes with every commit, checkout
-//! and pull, and is read without asking git.
+//! What the files say by which git knows what is checked out: it changes with every commit,
+//! checkout and pull, and is read without asking git.
 
 use std::os::unix::fs::MetadataExt as _;
 

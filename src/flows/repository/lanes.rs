@@ -1,7 +1,7 @@
 //! The lanes of waiting jobs, determined again: those of functions for renamed Sources, and all of
 //! them under another script.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use rusqlite::Connection;
 use tracing::warn;
@@ -10,7 +10,7 @@ use crate::base::{Result, SourcePath};
 use crate::flows::Works;
 use crate::flows::repository::renames::{self, Moves};
 use crate::flows::requests::new_job;
-use crate::jobs::{self, Capacities, Touched, Viewer};
+use crate::jobs::{self, Capacities, Touched};
 use crate::script::{Kind, Lane};
 use crate::store::Tx;
 
@@ -30,7 +30,9 @@ pub(super) async fn moves(
         return Ok(Moves::default());
     }
     let asked = renames.clone();
-    let find = move |c: &Connection, kinds: &Kinds| jobs::touched(c, kinds, Some(&asked));
+    let find = move |c: &Connection, kinds: &Kinds| {
+        jobs::touched(c, kinds, Some(&asked), &renames::since_start)
+    };
     let jobs = of_kinds(works, is_of_function, find).await?;
     ask(works, jobs, "a rename", None).await
 }
@@ -38,30 +40,12 @@ pub(super) async fn moves(
 /// Determines the lanes of all jobs, which may have been asked for, or renamed, under another
 /// script. Those of functions come last: asking may take too long.
 pub(in crate::flows) async fn under(works: &Works) -> Result<Moves> {
-    let find = |c: &Connection, kinds: &Kinds| {
-        let mut jobs = jobs::touched(c, kinds, None)?;
-        let mut running = jobs.iter_mut().filter(|it| it.is_running);
-        running.try_for_each(|it| name_as_now(c, kinds, it))?;
-        Ok(jobs)
-    };
+    let find = |c: &Connection, kinds: &Kinds| jobs::touched(c, kinds, None, &renames::since_start);
     // An agent's turns have no lane.
     let mut jobs = of_kinds(works, |it| it.agent.is_none(), find).await?;
     jobs.sort_by_key(|it| works.config.kind(&it.kind).is_some_and(is_of_function));
     let until = works.store.clock().now().0 + ASKED_MS_MAX;
     ask(works, jobs, "a reload", Some(until)).await
-}
-
-/// Gives the Sources of a running job, which keeps the names that it was told, those of now.
-fn name_as_now(c: &Connection, kinds: &Kinds, of: &mut Touched) -> Result<()> {
-    let job = jobs::find_brief(c, &Viewer::Program, &of.id)?;
-    let names = kinds.get(&of.kind).into_iter().flatten().chain(&job.sources);
-    for name in names.collect::<BTreeSet<_>>() {
-        let Some(value) = of.inputs.get_mut(name) else { continue };
-        if let Some(path) = value.as_str().and_then(|it| it.parse().ok()) {
-            *value = renames::since_start(c, &job, &path)?.to_string().into();
-        }
-    }
-    Ok(())
 }
 
 /// Gives the jobs those lanes, those too that run without one.

@@ -10,6 +10,7 @@ pub(in crate::jobs) mod job;
 pub(in crate::jobs) mod kind_name;
 pub(in crate::jobs) mod long_inputs;
 pub(in crate::jobs) mod measures;
+pub(in crate::jobs) mod on_sources;
 pub(in crate::jobs) mod pool;
 pub(in crate::jobs) mod rename_source;
 pub(in crate::jobs) mod retention;

@@ -6,19 +6,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use rusqlite::{Connection, named_params};
-use serde_json::{Map, Value};
 
 use crate::base::{Error, JobId, Result, SourcePath};
 use crate::jobs::queue::lane::{self, Capacities};
-use crate::jobs::rows::{bulk, long_inputs, measures, table};
+use crate::jobs::rows::on_sources::follow;
+use crate::jobs::rows::{bulk, long_inputs, table};
 use crate::jobs::{Grant, Job, Viewer};
 use crate::store::Tx;
 
 const OF_SOURCE: &str = "
     SELECT id FROM agent_jobs INDEXED BY jobs_by_source_status
     WHERE source_path = :source AND status IN ('queued', 'parked') ORDER BY seq";
-const PARKED: &str = "
-    SELECT id FROM agent_jobs INDEXED BY jobs_by_status WHERE status = 'parked' ORDER BY seq";
 const RENAME: &str = "
     UPDATE agent_jobs SET source_path = :source, inputs_json = :inputs, grants_json = :grants
     WHERE id = :id AND status IN ('queued', 'parked')";
@@ -41,7 +39,6 @@ const IS_OCCUPIED: &str = "
 
 pub(in crate::jobs) const STATEMENTS: &[(&str, &str)] = &[
     ("renamed::of_source", OF_SOURCE),
-    ("renamed::parked", PARKED),
     ("renamed::rename", RENAME),
     ("renamed::relane", RELANE),
     ("renamed::move_running", MOVE_RUNNING),
@@ -59,88 +56,6 @@ pub struct Follow<'a, N> {
     pub others: &'a [JobId],
     /// The new lanes of jobs whose lane a function determines.
     pub lanes: &'a BTreeMap<JobId, Option<String>>,
-}
-
-/// A job with an input that a rename changes.
-#[derive(Clone, Debug)]
-pub struct Touched {
-    /// The job.
-    pub id: JobId,
-    /// Its kind.
-    pub kind: String,
-    /// Its inputs with the new names.
-    pub inputs: Map<String, Value>,
-    /// Whether it runs.
-    pub is_running: bool,
-    /// Its lane before, if it runs in one.
-    pub running_in: Option<String>,
-}
-
-/// Returns the queued and parked jobs by the Sources among their inputs: those that `names` (by
-/// kind) declares to be some, and those that were some when the job was asked for.
-///
-/// # Errors
-/// Fails if the database cannot be read.
-pub fn queued_by_source(
-    c: &Connection,
-    names: impl Fn(&str) -> Vec<String>,
-) -> Result<BTreeMap<String, Vec<JobId>>> {
-    let mut found: BTreeMap<String, Vec<JobId>> = BTreeMap::new();
-    let mut see = |id: JobId, inputs: Map<String, Value>, names: Vec<String>| {
-        for path in names.iter().filter_map(|it| inputs.get(it)?.as_str()) {
-            found.entry(path.to_owned()).or_default().push(id.clone());
-        }
-    };
-    for (kind, _) in measures::queue_counts(c, &Viewer::Site)?.queued {
-        bulk::each_on_sources(c, &kind, Some(&names(&kind)), &mut see)?;
-    }
-    for job in parked(c)? {
-        see(job.id, job.inputs, bulk::with_recorded(&names(&job.kind), job.sources));
-    }
-    Ok(found)
-}
-
-/// Returns the queued, parked and running jobs of some kinds, each with its inputs that are
-/// Sources, that renames change; without renames, all of them.
-///
-/// # Errors
-/// Fails if the database cannot be read.
-pub fn touched(
-    c: &Connection,
-    kinds: &BTreeMap<String, Vec<String>>,
-    renames: Option<&BTreeMap<SourcePath, SourcePath>>,
-) -> Result<Vec<Touched>> {
-    let follow = |inputs: &mut Map<String, Value>, names: &[String]| {
-        renames.is_none_or(|it| follow(inputs, names, it))
-    };
-    let mut found = Vec::new();
-    for (kind, names) in kinds {
-        let names = renames.is_some().then_some(names.as_slice());
-        bulk::each_on_sources(c, kind, names, |id, mut inputs, names| {
-            if follow(&mut inputs, &names) {
-                let kind = kind.clone();
-                found.push(Touched { id, kind, inputs, is_running: false, running_in: None });
-            }
-        })?;
-    }
-    let running = table::running(c)?.into_iter().map(|it| (it, true));
-    for (job, is_running) in running.chain(parked(c)?.into_iter().map(|it| (it, false))) {
-        // Conversations have lanes of their own.
-        let names = kinds.get(&job.kind).filter(|_| job.owner.is_none());
-        let Some(names) = names else { continue };
-        let Job { id, kind, mut inputs, lane, sources, .. } = job;
-        if follow(&mut inputs, &bulk::with_recorded(names, sources)) {
-            let running_in = lane.filter(|_| is_running);
-            found.push(Touched { id, kind, inputs, is_running, running_in });
-        }
-    }
-    Ok(found)
-}
-
-fn parked(c: &Connection) -> Result<Vec<Job>> {
-    let mut statement = c.prepare_cached(PARKED)?;
-    let ids = statement.query_map([], |row| row.get(0))?.collect::<rusqlite::Result<Vec<_>>>()?;
-    ids.iter().map(|id| table::find(c, &Viewer::Program, id)).collect()
 }
 
 /// Gives the queued and parked jobs of a Source its new name in their grants, their lane, and those
@@ -274,24 +189,6 @@ fn of_source(connection: &Connection, source: &SourcePath) -> Result<Vec<JobId>>
     Ok(rows.collect::<rusqlite::Result<_>>()?)
 }
 
-/// Gives renamed Sources among inputs their new names; returns whether there were any.
-fn follow(
-    inputs: &mut Map<String, Value>,
-    names: &[String],
-    renames: &BTreeMap<SourcePath, SourcePath>,
-) -> bool {
-    let mut is_any = false;
-    for name in names {
-        let Some(value) = inputs.get_mut(name) else { continue };
-        let path = value.as_str().and_then(|it| it.parse::<SourcePath>().ok());
-        if let Some(to) = path.and_then(|it| renames.get(&it)) {
-            *value = Value::String(to.to_string());
-            is_any = true;
-        }
-    }
-    is_any
-}
-
 fn lane_after(lane: &str, from: &SourcePath, to: &SourcePath) -> String {
     match lane.split_once('=') {
         Some((name, value)) if value == from.as_str() => format!("{name}={to}"),
@@ -303,6 +200,7 @@ fn lane_after(lane: &str, from: &SourcePath, to: &SourcePath) -> String {
 mod tests {
     use super::*;
     use crate::jobs::queue::parking;
+    use crate::jobs::rows::on_sources::{queued_by_source, touched};
     use crate::jobs::tests::model::Bench;
     use crate::jobs::{NewJob, Verb};
 
@@ -320,6 +218,11 @@ mod tests {
         let names = |_: &str| names.iter().map(|it| (*it).to_owned()).collect();
         let with = Follow { names, others, lanes };
         rename_source(tx, (&path(from), &path(to)), &with, &bench.caps.lanes).unwrap()
+    }
+
+    /// No rename was recorded.
+    fn as_told(_: &Connection, _: &Job, path: &SourcePath) -> Result<SourcePath> {
+        Ok(path.clone())
     }
 
     fn on(bench: &Bench, name: &str, lane: &str) -> NewJob {
@@ -387,7 +290,8 @@ mod tests {
         bench.tx(|bench, tx| {
             let renames = [("a.md", "b.md"), ("c.md", "d.md")].map(|it| (path(it.0), path(it.1)));
             let kinds = BTreeMap::from([("a".to_owned(), Vec::new())]);
-            let found = touched(tx.connection(), &kinds, Some(&BTreeMap::from(renames))).unwrap();
+            let found =
+                touched(tx.connection(), &kinds, Some(&BTreeMap::from(renames)), &as_told).unwrap();
             let [it] = &found[..] else { panic!("{found:?}") };
             assert_eq!((&it.id, it.running_in.as_ref()), (&id, None));
             let by_source = queued_by_source(tx.connection(), |_| Vec::new()).unwrap();
@@ -497,7 +401,7 @@ mod tests {
         bench.tx(|bench, tx| {
             let kinds = BTreeMap::from([("a".to_owned(), Vec::new())]);
             let renames = BTreeMap::from([(path("a.md"), path("b.md"))]);
-            let found = touched(tx.connection(), &kinds, Some(&renames)).unwrap();
+            let found = touched(tx.connection(), &kinds, Some(&renames), &as_told).unwrap();
             assert!(found.iter().all(|it| it.inputs["doc"] == "b.md"));
             let lanes = found.iter().map(|it| (it.id.clone(), it.running_in.as_deref()));
             let expected = [

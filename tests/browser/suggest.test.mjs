@@ -206,6 +206,10 @@ test("on a phone words are suggested and the thread is read in the sheet", async
   for (const width of [PHONE.width, 320]) {
     const { page } = await begin(t, { person: { viewport: { width, height: PHONE.height }, touch: true, theme: "dark" } });
     await select(page, "Paragraph 3 is long");
+    assert.ok(await page.locator(".reader-pop").evaluate((it) => {
+      const { left, right } = it.getBoundingClientRect();
+      return left >= 0 && right <= innerWidth && document.documentElement.scrollWidth <= innerWidth;
+    }));
     await page.getByRole("button", { name: "Suggest a change" }).click();
     await until("the words are there", async () => await words(page).inputValue() !== "");
     await words(page).fill("Paragraph 3 is short");

@@ -189,12 +189,23 @@ export function focusedIn(form) {
   return [...form.querySelectorAll(FIELDS)].find((it) => it === document.activeElement) ?? null;
 }
 
-/** Somebody types in a field that goes away: they go on in what shows its text. */
+/** Somebody types in a field that goes away: they go on in what shows its text. It stays the text of
+    the field, and of its draft. */
 export function writeOn(box, field) {
   const area = box.querySelector("textarea");
   area.readOnly = false;
   toField(area, field);
-  area.addEventListener("blur", () => { if (!area.value) box.remove(); });
+  area.addEventListener("input", () => put(field, area.value));
+  // What was refused stands before it.
+  field.addEventListener("input", () => {
+    if (area.value === field.value) return;
+    const at = field.value.length - area.value.length + area.selectionEnd;
+    area.value = field.value;
+    area.setSelectionRange(at, at);
+  });
+  area.addEventListener("blur", () => {
+    if (["", field.defaultValue].includes(area.value)) box.remove();
+  });
 }
 
 /** Moves the focus from one field to another that has its text, with the caret. */
@@ -249,6 +260,8 @@ function restore() {
       if (field.value !== field.defaultValue) save(form, field);
       else fill(form, field);
     }
+    // Also of a form that is gone, where somebody writes on.
+    form.addEventListener("input", ({ target }) => { if (target.matches(FIELDS)) save(form, target); });
     form.addEventListener("reset", () => forget(form));
   }
 }
@@ -276,9 +289,6 @@ function fill(form, field) {
   for (let it = field.closest("details"); it; it = it.parentElement.closest("details")) it.open = true;
 }
 
-document.addEventListener("input", ({ target }) => {
-  if (target.matches?.(FIELDS) && target.form?.matches("[data-draft]")) save(target.form, target);
-});
 document.addEventListener("submit", ({ target, defaultPrevented }) => {
   // A form that a module sends is reset when it has arrived.
   if (target.matches("[data-draft]:not([data-inline])") && !defaultPrevented) forget(target);

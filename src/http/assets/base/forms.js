@@ -21,6 +21,9 @@ export const UNREACHABLE = "Can’t reach this site right now. What you typed is
 /** What a form says if what it sent before has arrived, and something else is in it now. */
 const HAS_ARRIVED = "What you sent before has arrived. What is here now hasn’t been sent: send it again to send all of it as well.";
 
+/** What stands over words that were typed behind those that were sent. */
+export const SINCE = "What you typed since. It wasn’t sent.";
+
 /** What a form says whose button was another one a moment ago. */
 const UNSEEN = "Another button was here a moment ago. Press again if you mean this one.";
 const UNSEEN_SHOWN_MS = 8_000;
@@ -110,8 +113,8 @@ async function deliver(form, queue) {
     if (!problem) form.querySelectorAll("[data-began]").forEach((it) => it.removeAttribute("data-began"));
     if (answer.ok) {
       const later = draft.arrive(form, sent);
-      if (host) inPart(form, host, later);
-      else show(form, page, answer.url, later);
+      if (host) inPart(form, host, sent, later);
+      else show(form, page, answer.url, sent, later);
     }
   } catch {
     // Said below.
@@ -153,19 +156,19 @@ function showAgain(form, page) {
 }
 
 /** A form in a part from another page changes only that part. */
-function inPart(form, host, later) {
+function inPart(form, host, sent, later) {
   form.querySelector(".form-refusal")?.remove();
   // The next message is another one, also before the part is there again.
   renew(form);
   const fold = form.closest("details");
   if (fold && later.length === 0) fold.open = false;
-  keepLater(form, later, host);
+  keepLater(form, sent, later, host);
   say(form.dataset.done ?? "Done");
   refreshIn(host);
 }
 
 /** Replaces this page by the one that a form leads to. */
-function show(form, page, url, later) {
+function show(form, page, url, sent, later) {
   form.querySelector(".form-refusal")?.remove();
   const to = new URL(url);
   const isElsewhere = to.pathname !== location.pathname;
@@ -183,7 +186,7 @@ function show(form, page, url, later) {
   form.closest("dialog")?.close();
   swap.elements(page, ["main"]);
   placed(page);
-  keepLater(form, later, document.getElementById("main"));
+  keepLater(form, sent, later, document.getElementById("main"));
   say(done);
   if (!isElsewhere) return;
   // The form is here, too, and somebody writes on in it.
@@ -194,17 +197,24 @@ function show(form, page, url, later) {
   main.focus({ preventScroll: true });
 }
 
-/** What was typed into a form that is gone by now stays, to be copied. */
-function keepLater(form, later, place) {
+/** What was typed into a form that is gone by now stays, to be copied; what was sent does not. */
+function keepLater(form, sent, later, place) {
   const { decision, composer } = form.dataset;
   const name = decision ?? composer ?? form.getAttribute("action");
-  const box = [...document.querySelectorAll(".rv-kept")].find((it) => it.dataset.of === name);
-  if (box && decision) return;
-  // It was said not to have been sent.
-  box?.remove();
-  if (form.isConnected) return;
+  let boxes = [...document.querySelectorAll(".rv-kept")].filter((it) => it.dataset.of === name);
+  if (boxes[0] && decision) return;
+  if (!form.isConnected) draft.comeBack(form);
   const words = later.map(draft.written).join("\n\n").trim();
-  if (words) place.prepend(draft.unsent(words, "What you typed since. It wasn’t sent.", name));
+  const gone = [...sent.values()].filter(Boolean).join("\n\n");
+  const textOf = (box) => box.querySelector("textarea").value.trim();
+  boxes = boxes.filter((it) => {
+    // It was said not to have been sent.
+    const isSent = textOf(it) && gone.includes(textOf(it)) && !words.includes(textOf(it));
+    if (isSent) it.remove();
+    return !isSent;
+  });
+  if (form.isConnected || !words || boxes.some((it) => textOf(it).includes(words))) return;
+  place.prepend(draft.unsent(words, SINCE, name));
 }
 
 // Goes back to a page left by a form or a module, except for a jump within a page.

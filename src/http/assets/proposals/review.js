@@ -231,7 +231,7 @@ class Review {
       let last = null;
       for (const [name, value] of fields) {
         const field = form.elements.namedItem(name);
-        if (!field || field.value !== field.defaultValue) continue;
+        if (!field || ![field.defaultValue, value].includes(field.value)) continue;
         field.value = value;
         last = field;
         // Words that will be sent are in sight.

@@ -1,8 +1,8 @@
 // A thread: Ctrl-Enter sends, a draft survives, and a running job shows activity.
 
 import { fateOf } from "./again.js";
-import { focusedIn, keep, kept, typedIn, unsent, writeOn, written } from "./draft.js";
-import { ifRefused, isSending } from "./forms.js";
+import { focusedIn, isMessage, keep, kept, toField, typedFields, typedIn, unsent, writeOn, written } from "./draft.js";
+import { SINCE, ifRefused, isSending } from "./forms.js";
 import { bind } from "./keys.js";
 import { say } from "./say.js";
 import { span } from "./steps.js";
@@ -10,17 +10,20 @@ import { span } from "./steps.js";
 const TICK_MS = 1_000;
 
 export function start(root) {
-  root.addEventListener("input", (event) => save(event.target));
-  const swapping = ({ detail }) => {
-    if (root.isConnected) rescue(root, detail);
-    else document.removeEventListener("wb:swapping", swapping);
+  const swapping = ({ detail }) => root.isConnected && rescue(root, detail);
+  // The page may be swapped as a whole, and the forms of all modules are restored before.
+  const swapped = () => {
+    if (root.isConnected) {
+      restore(root);
+      forgive(root);
+      mark(root);
+    } else {
+      document.removeEventListener("wb:swapping", swapping);
+      document.removeEventListener("wb:swapped", swapped);
+    }
   };
   document.addEventListener("wb:swapping", swapping);
-  root.addEventListener("wb:swapped", () => {
-    restore(root);
-    forgive(root);
-    mark(root);
-  });
+  document.addEventListener("wb:swapped", swapped);
   restore(root);
   mark(root);
   const timer = setInterval(() => {
@@ -71,6 +74,8 @@ function restore(root) {
       keep(nameOf(form, area), "");
       keep(`${nameOf(form, area)}-over`, "");
     });
+    // Also of a form that is gone, where somebody writes on.
+    form.addEventListener("input", ({ target }) => save(target));
     form.addEventListener("reset", forget);
     form.addEventListener("submit", () => { if (!form.matches("[data-inline]")) forget(); });
   }
@@ -99,31 +104,65 @@ function rescue(root, { page, ids }) {
     const host = form.closest("[data-live]");
     if (!(typedIn(form) || focusedIn(form)) || formOf(page, placeOf(form))) continue;
     if (!ids.some((id) => isReplaced(host, document.getElementById(id)))) continue;
-    // What is on its way may be the very thing that takes its form away.
-    if (isSending(form)) ifRefused(form, () => { if (!form.isConnected) show(form, root, host); });
-    else show(form, root, host);
+    if (!isSending(form)) show(form, root, host);
+    else {
+      // What is on its way may be the very thing that takes its form away.
+      ifRefused(form, () => { if (!form.isConnected) show(form, root, host); });
+      if (isMessage(form)) goOn(form, root, host, SINCE);
+    }
   }
 }
 
 /** Shows what was typed into a form that is gone. */
 function show(form, root, host) {
-  const [typed, field] = [typedIn(form), focusedIn(form)];
-  if (!typed && !field) return;
   const fate = fateOf(form);
-  const box = unsent(typed, `What you typed. ${fate}`, placeOf(form));
-  if (host.isConnected) host.before(box);
-  else root.prepend(box);
-  if (field) writeOn(box, field);
-  say(`You can’t send this any more. ${fate} What you typed is still here.`);
+  const title = `What you typed. ${fate}`;
+  const field = goOn(form, root, host, title);
+  const others = typedFields(form).filter((it) => it !== field).map(written).join("\n\n").trim();
+  if (others) stand(unsent(others, title, placeOf(form)), root, host);
+  if (others || field) say(`You can’t send this any more. ${fate} What you typed is still here.`);
 }
 
-/** A form is back, and its text with it. */
+/** Where somebody goes on typing whose form is gone: the field and its box, by the form. */
+const goingOn = new WeakMap();
+
+/** Who types in a form that goes away goes on in a box. Returns their field, if any. */
+function goOn(form, root, host, title) {
+  let [box, field] = goingOn.get(form) ?? [];
+  if (box?.isConnected) {
+    box.firstChild.textContent = title;
+    return field;
+  }
+  field = focusedIn(form);
+  if (!field) return null;
+  box = unsent(field.value, title, placeOf(form));
+  box.dataset.field = field.name;
+  goingOn.set(form, [box, field]);
+  stand(box, root, host);
+  writeOn(box, field);
+  return field;
+}
+
+function stand(box, root, host) {
+  if (host.isConnected) host.before(box);
+  else root.prepend(box);
+}
+
+/** A form is back, and its text with it: whoever types it goes on there. */
 function forgive(root) {
-  for (const words of root.querySelectorAll(".rv-kept")) {
-    const form = formOf(root, words.dataset.of);
-    const { value, defaultValue } = words.querySelector("textarea");
-    // What was typed since is nowhere else.
-    if (form && typedIn(form) && value === defaultValue) words.remove();
+  for (const box of root.querySelectorAll(".rv-kept")) {
+    const form = formOf(root, box.dataset.of);
+    if (!form) continue;
+    const area = box.querySelector("textarea");
+    const field = form.elements.namedItem(box.dataset.field);
+    // What is not in it is nowhere else.
+    if (!(field ? written(field) : typedIn(form)).includes(area.value.trim())) continue;
+    if (field && area === document.activeElement) {
+      const fold = field.closest("details");
+      if (fold) fold.open = true;
+      toField(field, area);
+    }
+    box.remove();
   }
 }
 

@@ -300,6 +300,11 @@ pub const MIGRATIONS: &[Migration] = &[
         name: "changes_told",
         sql: include_str!("../../migrations/066_changes_told.sql"),
     },
+    Migration {
+        version: 67,
+        name: "counted_until",
+        sql: include_str!("../../migrations/067_counted_until.sql"),
+    },
 ];
 
 /// The first line of a migration that manages its own transaction to rebuild tables: `PRAGMA

@@ -147,3 +147,26 @@ fn whoever_waits_for_an_agent_that_does_not_run_is_told_at_once() {
     assert!(out.contains(said), "{out}");
     server.stop();
 }
+
+#[test]
+fn turns_since_a_backup_count_once_after_its_restore() {
+    let bench = Bench::new();
+    declare(&bench, "robbo", "autostart = \"never\"", DEAR);
+    let server = bench.serve();
+    crate::support::until("it is known", || bench.get("/api/agents/robbo").status == 200);
+    control(&bench, "robbo", "start").ok();
+    ask(&bench, "robbo", json!("one"));
+    let backup = bench.json(&["backup"])["path"].as_str().unwrap().to_owned();
+    let job = show(&bench, "robbo")["job_id"].as_str().unwrap().to_owned();
+    ask(&bench, "robbo", json!("two"));
+    assert_eq!(spent(&bench, "@robbo")["cost_usd"], 1.0);
+    server.stop();
+    for _ in 0..2 {
+        bench.json(&["restore", &backup]);
+        let server = bench.serve();
+        bench.ended(&job);
+        let all = spent(&bench, "@robbo");
+        assert_eq!((&all["cost_usd"], &all["jobs"]), (&json!(1.0), &json!(1)), "{all:#}");
+        server.stop();
+    }
+}

@@ -346,3 +346,28 @@ fn what_was_spent_since_the_backup_counts_after_a_restore() {
     assert_eq!(bench.json(&["usage", "--by", "person"])["items"], before["items"]);
     server.stop();
 }
+
+#[test]
+fn what_a_job_spent_that_ran_at_the_time_of_the_backup_counts_once() {
+    let bench = Bench::new();
+    let recorded = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/claude-stream.jsonl");
+    let waits = "echo ok > \"$OUT/ready\"; until [ -e \"$OUT/go\" ]; do sleep 0.05; done";
+    let agent = format!("{waits}; cat '{recorded}'");
+    read_kind(&bench, "asks", "claude-stream-json", "", &agent);
+    let server = bench.serve();
+    let job = bench.job("asks", json!({}));
+    bench.wait_left("ready");
+    let backup = backup(&bench);
+    std::fs::write(bench.out.join("go"), "").unwrap();
+    bench.ended(&job);
+    let spent = bench.json(&["usage", "--by", "kind"])["items"].clone();
+    assert_eq!(spent[0]["jobs"], 1, "{spent:#}");
+    server.stop();
+    for _ in 0..2 {
+        bench.json(&["restore", &backup]);
+        let server = bench.serve();
+        bench.ended(&job);
+        assert_eq!(bench.json(&["usage", "--by", "kind"])["items"], spent);
+        server.stop();
+    }
+}

@@ -357,6 +357,44 @@ fn g31_what_is_kept_for_one_job_is_kept_for_all_that_saw_the_same() {
     server.stop();
 }
 
+/// The job begins to end while a person's decision looks at the repository.
+#[cfg(feature = "faults")]
+#[test]
+fn g31_what_is_kept_for_a_job_that_is_ending_stays_kept() {
+    let bench = Bench::new();
+    bench.limits("jobs = 8");
+    bench.write("CLAUDE.md", "good\n");
+    bench.git(&["add", "CLAUDE.md"]);
+    bench.git(&["commit", "-q", "-m", "agents"]);
+    let stays = "echo ready > \"$OUT/$WB_JOB_ID\"; until [ -e \"$OUT/go\" ]; do sleep 0.02; done";
+    declare(&bench, "stays", stays);
+    declare(&bench, "next", "exit 0");
+    let armed = bench.base.join("armed");
+    let server = bench.serve_with(&[("WB_FAIL_AT", "look"), ("WB_CRASH_WHEN", armed.as_str())]);
+    let jobs = ["stays", "stays"].map(|it| bench.job(it, json!({})));
+    jobs.iter().for_each(|it| drop(bench.wait_left(it)));
+    bench.write("CLAUDE.md", "better\n");
+    let next = bench.job("next", json!({}));
+    until("both hold", || bench.show(&next)["waiting"]["code"] == "engine_held");
+    std::fs::write(&armed, "").unwrap();
+    let (top, id) = (bench.top.clone(), jobs[0].clone());
+    let keeping = std::thread::spawn(move || crate::support::cli(&top, &["job", "keep", &id]));
+    until("somebody looks", || !std::fs::read(&armed).unwrap().is_empty());
+    std::fs::write(bench.out.join("go"), "").unwrap();
+    for job in &jobs {
+        until("it ends", || bench.show(job)["waiting"]["code"] == "look");
+    }
+    std::fs::remove_file(&armed).unwrap();
+    let kept = keeping.join().unwrap();
+    assert_eq!(kept.0, 0, "{kept:?}");
+    for job in &jobs {
+        let ended = bench.ended(job);
+        assert!(!told(&ended).contains("agent_files"), "{ended:#}");
+    }
+    assert_eq!(bench.ended(&next)["status"], "succeeded");
+    server.stop();
+}
+
 #[test]
 fn g31_links_and_repositories_within_lead_around_nothing() {
     let bench = Bench::new();

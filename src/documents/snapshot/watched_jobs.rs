@@ -50,6 +50,7 @@ pub struct Looks {
     looking: Arc<Mutex<HashMap<JobId, Millis>>>,
     listed: Arc<Mutex<LastListed>>,
     own_index: Arc<tokio::sync::Mutex<Option<OwnIndex>>>,
+    deciding: Arc<tokio::sync::Mutex<()>>,
 }
 
 impl Looks {
@@ -68,6 +69,17 @@ impl Looks {
     /// Resumes watching a job that an earlier server started.
     pub fn resume(&self, job: &JobId, look: Look) {
         self.running().insert(job.clone(), look);
+    }
+
+    /// Waits until nobody decides about changes or records any. Whoever holds this finds each job
+    /// either watched, or with its changes on record.
+    pub async fn decision(&self) -> tokio::sync::MutexGuard<'_, ()> {
+        self.deciding.lock().await
+    }
+
+    /// Returns what is known of a watched job.
+    pub fn find(&self, job: &JobId) -> Option<Look> {
+        self.running().get(job).cloned()
     }
 
     /// Returns the other watched jobs.

@@ -125,6 +125,7 @@ pub async fn keep(site: &Site, caller: &Caller, id: &JobId) -> Result<Kept> {
     if keep_unseen(site, caller, id, &by).await? {
         return Ok(Kept { kept: true, held_at: None });
     }
+    let _decision = site.repo.looks().decision().await;
     let found = undecided(site, caller, id).await?;
     let (asked, actor) = (id.clone(), by.clone());
     site.store
@@ -168,12 +169,13 @@ async fn keep_unseen(site: &Site, caller: &Caller, id: &JobId, by: &Actor) -> Re
                 site.repo.accept_git_folder(None).await?;
             }
         }
-    } else if let Some(found) = tree_guard::accept(site, id).await?
-        && (is_held || !found.agent_files.is_empty())
-    {
-        kept = found;
-    } else {
-        return Ok(false);
+    }
+    let _decision = site.repo.looks().decision().await;
+    if !job.status.is_final() {
+        match one_decision::accept(site, id).await? {
+            Some(found) if is_held || !found.agent_files.is_empty() => kept = found,
+            _ => return Ok(false),
+        }
     }
     let (asked, actor) = (id.clone(), by.clone());
     site.store

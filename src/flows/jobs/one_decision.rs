@@ -54,6 +54,28 @@ impl<'a> Wanted<'a> {
     }
 }
 
+/// Makes the current files that steer agents the earlier state of a running job, because a person
+/// accepts them; to be called with `Looks::decision`. Returns what had changed, unless the job is
+/// not watched.
+///
+/// # Errors
+/// What git says if it cannot look.
+pub(super) async fn accept(works: &Works, job: &JobId) -> Result<Option<Changes>> {
+    let looks = works.repo.looks();
+    let Some(begun) = looks.find(job) else { return Ok(None) };
+    let Some(found) = tree_guard::steering_since(works, job, &begun, None).await? else {
+        return Ok(Some(Changes::default()));
+    };
+    let begun = looks.amend_one(job, |before| {
+        before.accept_folder(&found, |_| true);
+        before.accept(&found, |_| true);
+        before.accept_private(&found, |_| true);
+    });
+    let Some(begun) = begun else { return Ok(None) };
+    tree_guard::remember(works, job, begun).await?;
+    Ok(Some(found))
+}
+
 /// Applies the decision to other jobs that saw the same content. Changes that cannot be compared
 /// still need a decision.
 pub(super) async fn keep_alike(works: &Works, decided: &JobId, kept: &Changes, by: &Actor) {

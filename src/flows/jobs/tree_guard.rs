@@ -62,10 +62,12 @@ async fn watched(works: Works, job: JobId, beginning: Beginning, known: Cache) -
     let noted = Noted { looks: works.repo.looks().clone(), job: job.clone() };
     let after = move || -> BoxFuture<'static, Vec<String>> {
         Box::pin(async move {
-            let look = noted.looks.end(&noted.job);
             let repo = works.repo.clone();
             // Git may be writing objects; a caller that stops waiting does not kill it.
-            let finish = async move { Ok(finish(&works, &job, look, known.as_ref()).await) };
+            let finish = async move {
+                let noted = noted;
+                Ok(finish(&works, &noted.job, known.as_ref()).await)
+            };
             let mut told = match begun {
                 Ok(()) => repo.run_to_end(finish).await.unwrap_or_else(|cause| {
                     vec![format!("unwatched: the look failed: {}", cause.message())]
@@ -86,7 +88,11 @@ pub fn recall(works: &Works) -> Recall {
         let works = works.clone();
         Box::pin(async move {
             match remembered(&works, &job).await {
-                Ok(Some(look)) => finish(&works, &job, Some(look), None).await,
+                Ok(Some(look)) => {
+                    let noted = Noted { looks: works.repo.looks().clone(), job };
+                    noted.looks.resume(&noted.job, look);
+                    finish(&works, &noted.job, None).await
+                }
                 // Watching had not begun.
                 Ok(None) => Vec::new(),
                 Err(cause) => vec![lost(&works, &job, &cause).await],
@@ -150,32 +156,43 @@ async fn is_steady(works: &Works, job: &JobId, known: Cached<'_>) -> bool {
     }
     let _look = works.repo.looks().begin_look(job, works.store.clock().now());
     let mut is_steady = true;
-    for (other, begun) in works.repo.looks().others(Some(job)) {
-        is_steady &= !judge(works, &other, &begun, known).await;
+    for (other, _) in works.repo.looks().others(Some(job)) {
+        is_steady &= !judge(works, &other, known).await;
     }
     is_steady
 }
 
 /// Holds all agents if the files that steer them changed since a running job began, or if that is
 /// unknown; releases the hold if they are as before. Returns whether agents are held.
-async fn judge(works: &Works, job: &JobId, begun: &Look, known: Cached<'_>) -> bool {
-    let files = match steering_since(works, job, begun, known).await {
-        Ok(found) => found.map(|it| it.agent_files).unwrap_or_default(),
-        Err(cause) => {
-            warn!(job_id = %job, "nobody can say what changed: {}", cause.chain());
-            vec![UNSEEN.to_owned()]
+async fn judge(works: &Works, job: &JobId, known: Cached<'_>) -> bool {
+    let looks = works.repo.looks();
+    while let Some(begun) = looks.find(job) {
+        let files = match steering_since(works, job, &begun, known).await {
+            Ok(found) => found.map(|it| it.agent_files).unwrap_or_default(),
+            Err(cause) => {
+                warn!(job_id = %job, "nobody can say what changed: {}", cause.chain());
+                vec![UNSEEN.to_owned()]
+            }
+        };
+        let _decision = looks.decision().await;
+        if looks.find(job).is_none_or(|it| it.before != begun.before) {
+            continue;
         }
-    };
-    if files.is_empty() {
-        let_go_of(works, job).await;
-        return false;
+        if files.is_empty() {
+            let_go_of(works, job).await;
+            return false;
+        }
+        hold(works, job, files).await;
+        return true;
     }
-    hold(works, job, files).await;
-    true
+    // It has ended, and what changed is on record.
+    let _decision = looks.decision().await;
+    let holding = works.store.read(jobs::holding).await;
+    holding.map_or(true, |it| it.contains(job))
 }
 
 /// Returns the changes since a job began.
-async fn steering_since(
+pub(super) async fn steering_since(
     works: &Works,
     job: &JobId,
     begun: &Look,
@@ -232,9 +249,8 @@ pub async fn serve(works: Works, stop: CancellationToken) {
             () = stop.cancelled() => return,
         }
         for job in holding.into_iter().flatten() {
-            let running = works.repo.looks().others(None);
-            if let Some((_, begun)) = running.iter().find(|it| it.0 == job) {
-                judge(&works, &job, begun, None).await;
+            if works.repo.looks().find(&job).is_some() {
+                judge(&works, &job, None).await;
             } else if let Err(cause) = look_late(&works, &job).await {
                 debug!(job_id = %job, "no look yet: {}", cause.chain());
             }
@@ -260,33 +276,11 @@ pub(in crate::flows) async fn look_late(works: &Works, job: &JobId) -> Result<bo
     let Some(begun) = remembered(works, job).await? else {
         return Err(Error::unavailable("the previous state is unknown").code("unwatched"));
     };
-    compare(works, job, begun, None).await?;
+    let after = look(works, job, &open_kept(works).await?, None).await?;
+    let _decision = works.repo.looks().decision().await;
+    record(works, job, begun, &after).await?;
     forget(works, job).await;
     Ok(true)
-}
-
-/// Makes the current files that steer agents the earlier state of a running job, because a person
-/// accepts them. Returns what had changed, unless the job is not watched.
-///
-/// # Errors
-/// What git says if it cannot look.
-pub(in crate::flows) async fn accept(works: &Works, job: &JobId) -> Result<Option<Changes>> {
-    let looks = works.repo.looks();
-    let Some((_, begun)) = looks.others(None).into_iter().find(|it| it.0 == *job) else {
-        return Ok(None);
-    };
-    let Some(found) = steering_since(works, job, &begun, None).await? else {
-        return Ok(Some(Changes::default()));
-    };
-    let begun = looks.amend_one(job, |before| {
-        before.accept_folder(&found, |_| true);
-        before.accept(&found, |_| true);
-        before.accept_private(&found, |_| true);
-    });
-    if let Some(begun) = begun {
-        remember(works, job, begun).await?;
-    }
-    Ok(Some(found))
 }
 
 /// Returns a warning if the job's agent will start programs that the repository names.
@@ -311,10 +305,9 @@ async fn starting(works: &Works, job: &JobId) -> Option<String> {
 }
 
 /// Compares again, records the changes and returns sentences that name them.
-async fn finish(works: &Works, job: &JobId, look: Option<Look>, known: Cached<'_>) -> Vec<String> {
-    let Some(look) = look else { return Vec::new() };
+async fn finish(works: &Works, job: &JobId, known: Cached<'_>) -> Vec<String> {
     let _look = works.repo.looks().begin_look(job, works.store.clock().now());
-    match compare(works, job, look, known).await {
+    match compare(works, job, known).await {
         Ok(told) => {
             forget(works, job).await;
             told
@@ -350,17 +343,27 @@ async fn look(works: &Works, job: &JobId, kept: &Kept, known: Cached<'_>) -> Res
     }
 }
 
-async fn compare(
-    works: &Works,
-    job: &JobId,
-    begun: Look,
-    known: Cached<'_>,
-) -> Result<Vec<String>> {
+/// Looks again, and records what a watched job changed, which is watched no longer. What a person
+/// accepts during the look counts.
+async fn compare(works: &Works, job: &JobId, known: Cached<'_>) -> Result<Vec<String>> {
+    let looks = works.repo.looks();
+    while let Some(begun) = looks.find(job) {
+        let after = look(works, job, &open_kept(works).await?, known).await?;
+        let _decision = looks.decision().await;
+        if looks.find(job).is_some_and(|it| it.before == begun.before) {
+            let begun = looks.end(job).unwrap_or(begun);
+            return record(works, job, begun, &after).await;
+        }
+    }
+    Ok(Vec::new())
+}
+
+/// Records the changes between two states of a job, and returns sentences that name them.
+async fn record(works: &Works, job: &JobId, begun: Look, after: &Snapshot) -> Result<Vec<String>> {
     let kept = open_kept(works).await?;
-    let after = look(works, job, &kept, known).await?;
     let mut found = Changes::default();
-    if begun.before != after {
-        let (named, moments) = (named_for(works, job), (&begun.before, &after));
+    if begun.before != *after {
+        let (named, moments) = (named_for(works, job), (&begun.before, after));
         found = changes::compare((&works.repo, &kept), &works.store, moments, &named).await?;
     }
     if found.agent_files.is_empty() {

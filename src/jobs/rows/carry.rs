@@ -1,11 +1,14 @@
 //! Jobs of a database that was replaced by a backup, which does not know them, and what was spent.
 
 use rusqlite::types::Value;
-use rusqlite::{Connection, params_from_iter};
+use rusqlite::{Connection, named_params, params_from_iter};
+use serde_json::Value as Json;
 
 use crate::base::{JobId, Result};
 use crate::jobs::rows::table;
+use crate::jobs::rows::usage::ALL_COUNTED;
 use crate::jobs::{Reason, Status};
+use crate::store::other_rows::Row;
 use crate::store::{Tx, other_rows};
 
 const JOBS: &str = "agent_jobs";
@@ -28,9 +31,12 @@ const SPEND: &str = "
         rate_limited = MAX(rate_limited, ?11), input_tokens = MAX(input_tokens, ?12),
         cached_tokens = MAX(cached_tokens, ?13), output_tokens = MAX(output_tokens, ?14),
         cost_micros = MAX(cost_micros, ?15), agent_ms = MAX(agent_ms, ?16)";
+const NOTE_COUNTED: &str = "
+    UPDATE agent_jobs SET counted_until = MAX(COALESCE(counted_until, 0), :until)
+    WHERE id = :id AND status = 'running'";
 
 pub(in crate::jobs) const STATEMENTS: &[(&str, &str)] =
-    &[("carry::spent", SPENT), ("carry::spend", SPEND)];
+    &[("carry::spent", SPENT), ("carry::spend", SPEND), ("carry::note_counted", NOTE_COUNTED)];
 
 /// Returns the jobs that are running here and have ended in a later database of the same site.
 ///
@@ -52,7 +58,7 @@ pub fn ended_since(c: &Connection, later: &Connection) -> Result<Vec<JobId>> {
 }
 
 /// Takes over what was spent according to a later database of the same site: no daily cap forgets
-/// it.
+/// it, and none counts it again when a job is settled that is running here.
 ///
 /// # Errors
 /// As any read or write.
@@ -65,7 +71,33 @@ pub fn carry_usage(tx: &Tx<'_>, later: &Connection) -> Result<()> {
         let values = values.collect::<rusqlite::Result<Vec<Value>>>()?;
         tx.prepare_cached(SPEND)?.execute(params_from_iter(values))?;
     }
+    for job in table::running(tx.connection())? {
+        if let Some(then) = other_rows::row(later, JOBS, ("id", &job.id))? {
+            let until = counted_until(&then)?;
+            tx.prepare_cached(NOTE_COUNTED)?
+                .execute(named_params! {":id": job.id, ":until": until})?;
+        }
+    }
     Ok(())
+}
+
+/// Returns up to which byte of a running job's output the sums of another database contain what it
+/// spent, or [`ALL_COUNTED`].
+fn counted_until(then: &Row) -> Result<i64> {
+    if let Value::Text(word) = then.get("status")
+        && !matches!(Status::parse(word)?, Status::Queued | Status::Running)
+    {
+        return Ok(ALL_COUNTED);
+    }
+    let heard = match then.get("counted_json") {
+        Value::Text(text) => serde_json::from_str(text).unwrap_or(Json::Null)["heard"].as_i64(),
+        _ => None,
+    };
+    let before = match then.get("counted_until") {
+        Value::Integer(until) => Some(*until),
+        _ => None,
+    };
+    Ok(heard.max(before).unwrap_or(0))
 }
 
 /// Returns whether a database has a job.

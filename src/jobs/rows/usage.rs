@@ -2,7 +2,8 @@
 //!
 //! **Invariant:** a sum only changes in the transaction that settles a job, or that ends a turn of
 //! a long-lived agent. Turns are not counted again with their job. A job cancelled before it
-//! started has used nothing and is not counted.
+//! started has used nothing and is not counted. What the sums of a replaced database contain is not
+//! counted again by the start after the restore.
 
 use rusqlite::{Connection, Row, named_params};
 
@@ -18,6 +19,8 @@ pub(in crate::jobs) const DAY_MS: i64 = 86_400_000;
 const TOKENS_MAX: u64 = 1_000_000_000_000;
 /// Highest cost accepted for one job, in US dollars.
 const COST_USD_MAX: f64 = 1e6;
+/// All that a job spent is counted, to its end.
+pub(in crate::jobs) const ALL_COUNTED: i64 = i64::MAX;
 /// Most rows per response.
 const ROWS_MAX: u32 = 1_000;
 
@@ -55,6 +58,9 @@ const NOTE_TURN: &str = "
             COALESCE(json_extract(usage_json, '$.cache_creation_input_tokens'), 0) + :stored,
             'output_tokens', COALESCE(json_extract(usage_json, '$.output_tokens'), 0) + :output)
     WHERE id = :id AND status = 'running'";
+const COUNTED_UNTIL: &str = "
+    SELECT COALESCE(counted_until, 0), COALESCE(json_extract(counted_json, '$.heard'), 0)
+    FROM agent_jobs WHERE id = :id";
 const HAS_TURNS: &str = "SELECT counted_json IS NOT NULL FROM agent_jobs WHERE id = :id";
 const OF_DAY: &str = "
     SELECT COALESCE(kind_names.name, kind), person, SUM(cost_micros),
@@ -89,6 +95,7 @@ pub(in crate::jobs) const STATEMENTS: &[(&str, &str)] = &[
     ("usage::add", ADD),
     ("usage::add_turn", ADD_TURN),
     ("usage::note_turn", NOTE_TURN),
+    ("usage::counted_until", COUNTED_UNTIL),
     ("usage::has_turns", HAS_TURNS),
     ("usage::of_day", OF_DAY),
     ("usage::by_day", BY_DAY),
@@ -163,6 +170,9 @@ pub(in crate::jobs) fn next_day(at: Millis) -> Millis {
 /// its end.
 pub(in crate::jobs) fn add(tx: &Tx<'_>, job: &Job, ran_ms: Option<i64>) -> Result<()> {
     let Some(started) = job.started_at else { return Ok(()) };
+    if counted(tx, job)?.0 == ALL_COUNTED {
+        return Ok(());
+    }
     let ended = job.completed_at.unwrap_or(tx.now());
     let count = |name: &str| {
         let told = job.usage.as_ref().and_then(|it| it[name].as_u64()).unwrap_or(0);
@@ -188,6 +198,15 @@ pub(in crate::jobs) fn add(tx: &Tx<'_>, job: &Job, ran_ms: Option<i64>) -> Resul
         ":cost": cost * is_counted, ":time": ms * is_timed,
     })?;
     Ok(())
+}
+
+/// Returns up to which byte of a job's output the sums contain what it spent since a restore, and
+/// which byte has been heard.
+fn counted(tx: &Tx<'_>, job: &Job) -> Result<(i64, i64)> {
+    let mut statement = tx.prepare_cached(COUNTED_UNTIL)?;
+    let found =
+        statement.query_row(named_params! {":id": job.id}, |row| Ok((row.get(0)?, row.get(1)?)))?;
+    Ok(found)
 }
 
 /// Returns whether facts about turns of a job were recorded.
@@ -221,12 +240,15 @@ pub fn add_turn(tx: &Tx<'_>, job: &Job, turn: TurnSpent) -> Result<()> {
     let count = |told: u64| i64::try_from(told.min(TOKENS_MAX)).unwrap_or(0);
     let Tokens { read, cached, stored, written } = turn.tokens;
     let [read, cached, stored, written] = [read, cached, stored, written].map(count);
-    tx.prepare_cached(ADD_TURN)?.execute(named_params! {
-        ":day": day_of(tx.now()), ":kind": job.kind, ":person": job.requested_by,
-        ":engine": job.engine.as_deref().unwrap_or_default(), ":private": job.owner.is_some(),
-        ":input": read + stored, ":cached": cached, ":output": written,
-        ":cost": cost_micros(turn.cost_usd), ":time": turn.ms.max(0),
-    })?;
+    let (until, heard) = counted(tx, job)?;
+    if until == 0 || heard > until {
+        tx.prepare_cached(ADD_TURN)?.execute(named_params! {
+            ":day": day_of(tx.now()), ":kind": job.kind, ":person": job.requested_by,
+            ":engine": job.engine.as_deref().unwrap_or_default(), ":private": job.owner.is_some(),
+            ":input": read + stored, ":cached": cached, ":output": written,
+            ":cost": cost_micros(turn.cost_usd), ":time": turn.ms.max(0),
+        })?;
+    }
     if turn.cost_usd.is_none() && turn.tokens.sum() == 0 {
         return Ok(());
     }

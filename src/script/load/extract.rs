@@ -11,6 +11,7 @@ use crate::script::config::InputType;
 use crate::script::config::secret::{EnvValue, Secret};
 use crate::script::load::duration::fit_duration;
 use crate::script::load::hook::{self, Command};
+use crate::script::load::nil;
 use crate::script::load::node::{Node, Plain, Table};
 use crate::script::load::request;
 use crate::script::schema::{Field, Shape, is_name};
@@ -200,6 +201,7 @@ pub(crate) fn check(
             findings.add(Diagnostic::error("unknown-field", message).at(&node.spot).note(note));
             continue;
         };
+        nil::entries(title, field, &node.value, findings);
         let given = fit(title, field, node, findings);
         values.set(field.name, given, Some(node.spot.clone()));
     }
@@ -223,7 +225,7 @@ pub(crate) fn check(
             };
             let needs = format!("it needs {}: {}", field.shape.what(), how_to_write(field));
             findings.add(finding.note(needs));
-        } else if let Some(nil) = nil.and_then(|it| hardly_meant(title, field, it)) {
+        } else if let Some(nil) = nil.and_then(|it| nil::field(title, field.name, it)) {
             findings.add(nil);
         }
     }
@@ -233,19 +235,6 @@ pub(crate) fn check(
         }
     }
     Checked { spot: spot.clone(), is_empty: table.fields.is_empty(), values }
-}
-
-/// Returns the warning about an optional field that is nil, unless nil may be meant there.
-fn hardly_meant(title: Arguments<'_>, field: &Field, at: &Spot) -> Option<Diagnostic> {
-    let written = at.source()?.expected(at.value()?)?;
-    let written = written.split_whitespace().collect::<Vec<_>>().join(" ");
-    let message = format!("`{}` of {title} is nil: `{written}`", field.name);
-    let cause = if written.contains("wb.env") { "set the variable" } else { "correct the name" };
-    let note = format!(
-        "{cause}; if nil is meant, write {} = {written} or nil, or leave it out",
-        field.name
-    );
-    Some(Diagnostic::warning("nil-field", message).at(at).note(note))
 }
 
 /// Parses the default of a field. The schema's tests check that every default parses.

@@ -22,6 +22,7 @@ pub(in crate::script) mod kind;
 pub(in crate::script) mod kinds;
 pub(in crate::script) mod linkedin;
 pub(in crate::script) mod live_agent;
+mod nil;
 pub(in crate::script) mod node;
 pub(in crate::script) mod persona_file;
 pub(in crate::script) mod raw;

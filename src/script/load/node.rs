@@ -58,7 +58,7 @@ pub(crate) struct Table {
     pub(crate) items: Vec<Node>,
     /// Named entries.
     pub(crate) fields: Vec<(String, Node)>,
-    /// Names that are written but whose value is nil.
+    /// Names, or `[1]` in a list, that are written but whose value is nil.
     pub(crate) nils: Vec<(String, Spot)>,
 }
 

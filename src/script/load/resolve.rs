@@ -1,6 +1,7 @@
 //! Assigns places in the text to declarations, and validates them against the schema. The waiting
 //! thread does this while the script runs on.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use crate::script::load::node::{self, Declared, Node, Plain, title};
@@ -66,8 +67,10 @@ impl Placing {
             fields: Vec::with_capacity(bare.fields.len()),
             nils: Vec::new(),
         };
+        let mut written = 0;
         for (number, value) in bare.items {
             let entry = around.written.and_then(|it| it.item(number));
+            written += usize::from(entry.is_some());
             let node = self.node(value, (entry, None), around);
             let is_next = usize::try_from(number).is_ok_and(|it| it == placed.items.len() + 1);
             match is_next {
@@ -75,7 +78,6 @@ impl Placing {
                 false => placed.fields.push((format!("[{number}]"), node)),
             }
         }
-        let mut written = 0;
         for (name, value) in bare.fields {
             let entry = around.written.and_then(|it| it.get(&name));
             written += usize::from(entry.is_some());
@@ -84,12 +86,13 @@ impl Placing {
         }
         placed.fields.sort_by(|(_, a), (_, b)| a.spot.order(&b.spot));
         if let Some(all) = around.written
-            && all.names().count() > written
+            && all.len() > written
         {
-            let is_nil = |name: &str| placed.fields.iter().all(|(it, _)| it != name);
-            let nils = all.names().filter(|(name, _)| is_nil(name));
-            let nils = nils.filter_map(|(name, it)| Some((name.to_owned(), all.spot(it)?)));
-            placed.nils = nils.collect();
+            let known: Vec<String> = (1..=placed.items.len()).map(|it| format!("[{it}]")).collect();
+            let known = known.iter().chain(placed.fields.iter().map(|(name, _)| name));
+            let known: HashSet<&String> = known.collect();
+            let nils = all.named().filter(|(name, _)| !known.contains(name));
+            placed.nils = nils.filter_map(|(name, it)| Some((name, all.spot(it)?))).collect();
         }
         placed
     }

@@ -67,8 +67,16 @@ impl Written {
         self.entries.is_empty()
     }
 
-    /// Returns the names that are written there, with their entries; not the list.
-    pub(crate) fn names(&self) -> impl Iterator<Item = (&str, &Entry)> {
-        self.entries.iter().filter_map(|it| Some((self.name_of(it)?, it)))
+    /// Returns how many entries are written there.
+    pub(crate) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Returns what is written there, by its name, or `[1]` in a list.
+    pub(crate) fn named(&self) -> impl Iterator<Item = (String, &Entry)> {
+        self.entries.iter().filter_map(|it| match it.key {
+            Key::Item(number) => Some((format!("[{number}]"), it)),
+            Key::Name(_) => Some((self.name_of(it)?.to_owned(), it)),
+        })
     }
 }

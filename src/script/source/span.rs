@@ -115,6 +115,11 @@ impl Spot {
         self.given().filter(|it| it.is_literal).map(|it| it.value.range())
     }
 
+    /// Returns the bytes of the file that hold the value of a field, or of an entry of a list.
+    pub(crate) fn written(&self) -> Option<Range<usize>> {
+        self.given().map(|it| it.value.range())
+    }
+
     /// Returns the bytes of the file that hold the value of a field that has a name.
     pub(crate) fn value(&self) -> Option<Range<usize>> {
         self.given().filter(|it| it.is_named).map(|it| it.value.range())

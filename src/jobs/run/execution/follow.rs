@@ -304,16 +304,19 @@ async fn note_batch(
         let (heard, about) = (Arc::clone(&inner.setup.hooks.heard), job.clone());
         let told = batch.to_vec();
         let write = move |tx: &crate::store::Tx<'_>| {
-            for fact in told.iter().flat_map(|it| &it.facts) {
-                if let Fact::Session { name } = fact {
-                    parking::keep_session(tx, &about.id, name)?;
+            for line in &told {
+                // First, so that what it spent is counted once.
+                if line.at > 0 && !fault::is_off("heard_once") {
+                    takeover::note_heard(tx, &about.id, line.at)?;
                 }
-                heard(tx, &about, fact)?;
+                for fact in &line.facts {
+                    if let Fact::Session { name } = fact {
+                        parking::keep_session(tx, &about.id, name)?;
+                    }
+                    heard(tx, &about, fact)?;
+                }
             }
-            match told.iter().map(|it| it.at).max().filter(|at| *at > 0) {
-                Some(at) if !fault::is_off("heard_once") => takeover::note_heard(tx, &about.id, at),
-                Some(_) | None => Ok(()),
-            }
+            Ok(())
         };
         match inner.setup.store.write(write).await {
             Err(cause) if !is_final(&cause) => {

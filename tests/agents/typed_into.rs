@@ -56,15 +56,14 @@ fn what_a_person_has_stopped_is_not_handed_in_by_the_next_server() {
     let message = send(&bench, "robbo", json!("back"));
     until("it works", || show(&bench, "robbo")["fact"] == "turn_began");
     tmux.keys(&["Escape"]);
-    let is_back = || tmux.screen().contains("❯ ‹wb:");
-    until("it stands in its line", is_back);
+    until("it stands in its line", || tmux.screen().contains("❯ ‹wb:"));
     server.kill();
     let server = bench.serve();
     until("people are told", || !show(&bench, "robbo")["problem"].is_null());
     let problem = show(&bench, "robbo")["problem"].clone();
     assert!(problem["what"].as_str().unwrap().contains("has not changed"), "{problem:#}");
     assert!(problem["fix"].as_str().unwrap().contains("agent interrupt robbo"), "{problem:#}");
-    assert!(is_back() && heard(&bench) == ["back"], "{}", tmux.screen());
+    assert_eq!(heard(&bench), ["back"], "{}", tmux.screen());
     control(&bench, "robbo", "interrupt").ok();
     assert_eq!(answer(&bench, &message)["failure"], "agent:robbo was interrupted");
     assert_eq!(ask(&bench, "robbo", json!("after"))["reply"], "again after");

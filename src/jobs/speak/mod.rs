@@ -19,7 +19,6 @@ mod pi;
 pub(in crate::jobs) mod pieces;
 mod press_enter;
 mod screen;
-mod still;
 mod stop;
 mod talk;
 mod transcript;

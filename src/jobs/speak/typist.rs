@@ -18,7 +18,7 @@ use tracing::{info, warn};
 
 use crate::base::{BlockId, Clock, Result, fault};
 use crate::jobs::speak::mention::is_filled_in;
-use crate::jobs::speak::{Ending, Fact, Stance, Voice, screen, still, written};
+use crate::jobs::speak::{Ending, Fact, Stance, Voice, screen, written};
 use crate::process::{JobFolder, Pane, Pasted, Terminals, plain, presses_keys, with_token};
 use crate::script::{Proof, Typed};
 
@@ -314,7 +314,7 @@ pub(in crate::jobs) async fn serve(
     tokio::join!(
         type_all(typist, voice, tell),
         screen::watch(&seen, &pane, &typed, tell),
-        still::watch(&seen, &pane, &typed, tell),
+        screen::watch_still(&seen, &pane, &typed, tell),
         written::watch(&seen, &dir),
     );
 }

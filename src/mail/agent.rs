@@ -22,7 +22,7 @@ const SHOW: &str = "
     UPDATE agents SET state = :state, fact = :fact, fact_ms = :now, reason = :reason,
         changed_ms = :now
     WHERE name = :name";
-const DOUBT: &str = "
+const EXPLAIN: &str = "
     UPDATE agents SET reason = :reason, changed_ms = :now WHERE name = :name";
 const START: &str = "
     UPDATE agents SET state = 'starting', job_id = :job, config_digest = :digest,
@@ -52,7 +52,7 @@ pub(super) const STATEMENTS: &[(&str, &str)] = &[
     ("agent::insert", INSERT),
     ("agent::want", WANT),
     ("agent::show", SHOW),
-    ("agent::doubt", DOUBT),
+    ("agent::explain", EXPLAIN),
     ("agent::start", START),
     ("agent::wait", WAIT),
     ("agent::clear_ends", CLEAR_ENDS),
@@ -304,6 +304,17 @@ pub fn show(
     }
 }
 
+/// Records the reason for an agent's state; the fact behind it stays.
+///
+/// # Errors
+/// Fails if the database cannot be written.
+pub fn explain(tx: &Tx<'_>, agent: &Agent, reason: Option<&str>) -> Result<()> {
+    let params = named_params! {":name": agent.name, ":reason": reason, ":now": tx.now()};
+    tx.prepare_cached(EXPLAIN)?.execute(params)?;
+    tx.ring(super::BELL);
+    Ok(())
+}
+
 /// Records that it is not known whether an agent's state still holds, with the reason, or that it
 /// does; the fact behind it stays.
 ///
@@ -311,7 +322,7 @@ pub fn show(
 /// Fails if the database cannot be written.
 pub fn doubt(tx: &Tx<'_>, agent: &Agent, reason: Option<&str>) -> Result<()> {
     let params = named_params! {":name": agent.name, ":reason": reason, ":now": tx.now()};
-    tx.prepare_cached(DOUBT)?.execute(params)?;
+    tx.prepare_cached(EXPLAIN)?.execute(params)?;
     tx.ring(super::BELL);
     let now = Agent { reason: reason.map(str::to_owned), ..agent.clone() };
     tell_word(tx, &now.name, now.state_word(), now.job_id.as_ref(), &Actor::System)

@@ -46,6 +46,35 @@ fn an_editor_in_the_pane_gets_no_message_as_its_keys() {
     }
 }
 
+/// What was said stands on the screen with the mark of the line, in which a person has the keys of
+/// something else meanwhile.
+#[test]
+fn what_a_person_has_open_in_the_program_gets_no_key() {
+    let bench = Bench::new();
+    let Some(tmux) = Tmux::of(&bench) else { return };
+    declare(&bench, "robbo", ("autostart = \"always\"", ""));
+    let server = bench.serve();
+    ask(&bench, "robbo", json!("shown"));
+    for (key, shown) in [("C-o", "a transcript"), ("C-r", "a search")] {
+        tmux.keys(&[key]);
+        until("it is open", || tmux.screen().contains(shown));
+        let message = send(&bench, "robbo", json!(shown));
+        held(&bench, &message, "no_line");
+        tmux.keys(&["q"]);
+        assert_eq!(answer(&bench, &message)["state"], "replied", "{}", tmux.screen());
+        assert!(!bench.out.join("keys").exists(), "{}", bench.left("keys"));
+    }
+    tmux.keys(&["-l", "!echo mine"]);
+    until("it stands there", || tmux.screen().contains("! echo mine"));
+    let message = send(&bench, "robbo", json!("after"));
+    held(&bench, &message, "no_line");
+    assert!(tmux.screen().contains("! echo mine"), "{}", tmux.screen());
+    tmux.keys(&["C-u", "BSpace"]);
+    assert_eq!(answer(&bench, &message)["reply"], "again after", "{}", tmux.screen());
+    assert_eq!(heard(&bench), ["shown", "a transcript", "a search", "after"]);
+    wait_end(&bench, server);
+}
+
 /// The other program shows what looks like the agent's line.
 #[test]
 fn another_program_in_the_foreground_gets_no_message() {

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use crate::agents::terminal::{Tmux, declare, heard, wait_end};
-use crate::agents::{answer, ask, send, show};
+use crate::agents::{answer, ask, control, send, show};
 use crate::support::{Bench, until};
 
 /// What a person types into the turn of a message is answered to nobody else: the sender gets what
@@ -42,5 +42,31 @@ fn what_is_typed_into_the_turn_of_a_message_is_not_answered_to_its_sender() {
         let shown = bench.get(&format!("/api/turns/{id}")).ok();
         assert!(!shown.to_string().contains("canary"), "{shown:#}");
     }
+    wait_end(&bench, server);
+}
+
+/// Before its first word a program puts the text of a turn back into its line when a person stops
+/// it: no later server hands that in again.
+#[test]
+fn what_a_person_has_stopped_is_not_handed_in_by_the_next_server() {
+    let bench = Bench::new();
+    let Some(tmux) = Tmux::of(&bench) else { return };
+    declare(&bench, "robbo", ("autostart = \"always\"", ""));
+    let server = bench.serve();
+    let message = send(&bench, "robbo", json!("back"));
+    until("it works", || show(&bench, "robbo")["fact"] == "turn_began");
+    tmux.keys(&["Escape"]);
+    until("it stands in its line", || tmux.screen().contains("❯ ‹wb:"));
+    server.kill();
+    let server = bench.serve();
+    until("people are told", || !show(&bench, "robbo")["problem"].is_null());
+    let problem = show(&bench, "robbo")["problem"].clone();
+    assert!(problem["what"].as_str().unwrap().contains("has not changed"), "{problem:#}");
+    assert!(problem["fix"].as_str().unwrap().contains("agent interrupt robbo"), "{problem:#}");
+    assert_eq!(heard(&bench), ["back"], "{}", tmux.screen());
+    control(&bench, "robbo", "interrupt").ok();
+    assert_eq!(answer(&bench, &message)["failure"], "agent:robbo was interrupted");
+    assert_eq!(ask(&bench, "robbo", json!("after"))["reply"], "again after");
+    assert_eq!(heard(&bench), ["back", "after"]);
     wait_end(&bench, server);
 }

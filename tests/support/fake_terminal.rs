@@ -16,6 +16,8 @@ use serde_json::{Value, json};
 const BURST: Duration = Duration::from_millis(120);
 /// A text longer than this is shown as a placeholder.
 const SHOWN_MAX: usize = 600;
+/// What it draws above and below its line.
+const EDGE: &str = "────────────";
 /// The session that begins when it has cleared its own.
 pub(crate) const CLEARED: &str = "01998d4e-6c1a-7f00-8000-00000000000c";
 
@@ -42,6 +44,8 @@ struct Fake {
     said: String,
     /// How many of the next texts it swallows, and shows nothing of them.
     swallows: u32,
+    /// Whether its line takes commands for a shell.
+    is_shell: bool,
 }
 
 impl Fake {
@@ -68,6 +72,7 @@ impl Fake {
             hooks,
             said: String::new(),
             swallows: 0,
+            is_shell: false,
             bytes,
             rest: VecDeque::new(),
             draft: String::new(),
@@ -95,7 +100,14 @@ impl Fake {
             b'\r' => self.submit(),
             0x15 => self.draft.clear(),
             0x03 => std::process::exit(7),
-            0x07 => self.edit(),
+            0x07 => self.open("an editor"),
+            0x0f => self.open(&format!("{}\r\n{EDGE}\r\n  a transcript", self.said)),
+            0x12 => {
+                let line = format!("{}\r\n{EDGE}\r\n❯ \r\n{EDGE}", self.said);
+                self.open(&format!("{line}\r\n  a search: \x1b[7m \x1b[0m"));
+            }
+            b'!' if self.draft.is_empty() => self.is_shell = true,
+            0x7f if self.draft.is_empty() => self.is_shell = false,
             byte => {
                 self.draft.push(char::from(byte));
                 self.typed_at = Instant::now();
@@ -103,9 +115,9 @@ impl Fake {
         }
     }
 
-    /// Is an editor until somebody presses `q`: each byte is a key of it.
-    fn edit(&mut self) {
-        print!("\x1b[2J\x1b[Han editor\r\n");
+    /// Shows something else until somebody presses `q`: each byte is a key of that.
+    fn open(&mut self, shown: &str) {
+        print!("\x1b[2J\x1b[H{shown}\r\n");
         std::io::stdout().flush().unwrap();
         let mut keys = Vec::new();
         while let Some(byte) = self.next_byte().filter(|it| *it != b'q') {
@@ -166,7 +178,8 @@ impl Fake {
         if text == "slow" {
             self.wait("taken");
         }
-        let prompt = format!("<pasted_content>\n{prompt}\n</pasted_content>");
+        let shown = prompt;
+        let prompt = format!("<pasted_content>\n{shown}\n</pasted_content>");
         let content = json!({"content": prompt});
         self.note(json!({"type": "user", "promptId": id, "message": content}));
         self.hook("UserPromptSubmit", json!({"prompt": prompt, "prompt_id": id}));
@@ -184,7 +197,14 @@ impl Fake {
                 self.note(json!({"type": "assistant", "message": message}));
                 said = self.fold(&id);
             }
+            "shown" => self.said = format!("❯ {shown}\r\n\r\n● {said}\r\n"),
             "cut" => return self.until_cut(),
+            // Nothing was said yet: it can be changed and handed in again.
+            "back" => {
+                self.until_cut();
+                self.draft = shown;
+                return;
+            }
             _ => {}
         }
         self.end(&id, &said, text == "late");
@@ -312,8 +332,8 @@ impl Fake {
             false => self.draft.replace('\n', "\r\n"),
         };
         let hint = if self.draft.is_empty() { "\x1b[2mTry something\x1b[0m" } else { "" };
-        let edge = "────────────";
-        print!("\x1b[2J\x1b[H{above}\r\n{edge}\r\n❯ {shown}{hint}\r\n{edge}\r\n");
+        let mark = if self.is_shell { '!' } else { '❯' };
+        print!("\x1b[2J\x1b[H{above}\r\n{EDGE}\r\n{mark} {shown}{hint}\r\n{EDGE}\r\n");
         std::io::stdout().flush().unwrap();
     }
 

@@ -33,6 +33,7 @@ pub(in crate::flows) fn heard(tx: &Tx<'_>, works: &Works, job: &Job, fact: &Fact
         Fact::Waits { why } => waits(tx, &agent, why),
         Fact::GoesOn if agent.state == State::Blocked => see(State::Busy, "went_on"),
         Fact::GoesOn => Ok(()),
+        Fact::Still { is_still } => seem(tx, &agent, *is_still),
         Fact::Refused { block, why } => refused(tx, &agent, block, why),
         Fact::Free if is_held(&agent) => see(agent.state, "free"),
         Fact::Free => Ok(()),
@@ -94,6 +95,21 @@ pub(super) const ASKS_AT_START: &str = "asks_start";
 /// terminal.
 pub(super) fn is_held(agent: &Agent) -> bool {
     agent.reason.as_deref().is_some_and(|it| it.starts_with(HELD))
+}
+
+/// The reason of an agent whose turn has not ended, while its screen shows that it waits.
+pub(super) const SEEMS_IDLE: &str = "seems_idle";
+
+/// Writes whether an agent seems to wait in the middle of a turn; the fact behind its state stays.
+fn seem(tx: &Tx<'_>, agent: &Agent, is_idle: bool) -> Result<()> {
+    let (before, now) = match is_idle {
+        true => (None, Some(SEEMS_IDLE)),
+        false => (Some(SEEMS_IDLE), None),
+    };
+    match agent.state == State::Busy && agent.reason.as_deref() == before {
+        true => agent::explain(tx, agent, now),
+        false => Ok(()),
+    }
 }
 
 /// Returns whether an agent has not reported before that it runs.

@@ -5,7 +5,7 @@ use camino::Utf8Path;
 use crate::api::agents::Problem;
 use crate::base::limit::format_duration;
 use crate::base::{Result, truncate_chars};
-use crate::flows::agents::heard::{ASKS, ASKS_AT_START, HELD};
+use crate::flows::agents::heard::{ASKS, ASKS_AT_START, HELD, SEEMS_IDLE};
 use crate::flows::agents::silent_agent;
 use crate::jobs::{self, Job, Reason};
 use crate::mail::agent::{Agent, State};
@@ -56,6 +56,14 @@ pub(super) fn of(agent: &Agent, start: Option<&Job>, config: &Config) -> Result<
                 None => None,
             }
         }
+        (State::Busy, SEEMS_IDLE) => problem(
+            "its turn has not ended, but its screen shows its input line and has not changed for \
+             twelve seconds, such as after Escape before its first word",
+            format!(
+                "`wiki-browser agent interrupt {name}` ends the turn; to see its screen first: {}",
+                attach()
+            ),
+        ),
         (_, reason) => match reason.strip_prefix(HELD) {
             Some(why) => held(agent, start, why)?,
             None => None,
@@ -86,7 +94,8 @@ fn held(agent: &Agent, start: Option<&Job>, why: &str) -> Result<Option<Problem>
             "set `ready` of its engine to a text that is visible only while it waits".to_owned(),
         ),
         "no_line" => (
-            "its input line is not on its screen, for example because an editor is open there"
+            "its input line is not on its screen, for example because an editor, \
+             a search or the mode for commands is open there"
                 .to_owned(),
             format!(
                 "close what is open there: {attach}; if nothing is, correct `input` of its engine"

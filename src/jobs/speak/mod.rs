@@ -135,6 +135,11 @@ pub enum Fact {
     },
     /// What it asked was answered.
     GoesOn,
+    /// Its turn has not ended, as far as it says, but its screen shows that it waits.
+    Still {
+        /// Whether that is so; otherwise, it draws again.
+        is_still: bool,
+    },
     /// A block was not written: nothing of it has reached the agent.
     Refused {
         /// The block.
@@ -246,6 +251,8 @@ pub(in crate::jobs) struct Stance {
     pub(super) prompt: Option<String>,
     /// The file in which it writes down what it does.
     pub(super) transcript: Option<String>,
+    /// The last text of ours whose turn began.
+    pub(super) begun: Option<BlockId>,
 }
 
 impl Hearing {
@@ -316,6 +323,7 @@ impl Hearing {
             has_turn: self.turn.is_some(),
             prompt: self.prompt.clone(),
             transcript: self.transcript.clone(),
+            begun: self.turn.clone().flatten().or_else(|| self.ended_block.clone()),
         }
     }
 

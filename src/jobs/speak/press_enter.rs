@@ -73,10 +73,6 @@ impl Typist {
                 self.press_while_there(id, &mark, screen).await;
                 None
             }
-            (Found::NoLine, true) if self.place.typed.proof == Proof::Hooks => {
-                self.press_blindly(id).await;
-                None
-            }
             (Found::Removed, true) => Some(UNSEEN),
             // Once: a program that swallows it twice is one for a person to look at.
             (Found::Unseen, true) if self.desk.give_again() => Some(UNSEEN),

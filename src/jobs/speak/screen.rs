@@ -3,6 +3,8 @@
 //!
 //! **Invariant:** a text counts as taken only if it was seen in the line in which one types, and is
 //! gone from there while the screen has changed.
+//! **Invariant:** no turn that hooks tell of is ended by what its screen shows: a program may work
+//! without drawing. People are told, and decide.
 
 use std::time::Duration;
 
@@ -20,6 +22,11 @@ const LOOK_EVERY: Duration = Duration::from_millis(500);
 const LOOK_SOON: Duration = Duration::from_millis(50);
 /// How often a screen must be the same until a turn counts as over.
 const STILL_LOOKS: u32 = 6;
+
+/// How often a screen is looked at during a turn.
+const STILL_EVERY: Duration = Duration::from_secs(3);
+/// How often it must be the same: programs that work show how long they do.
+const SEEMS_LOOKS: u32 = 4;
 
 /// Tells when the program can be spoken to, and when its turn is over, as far as that is seen on
 /// its screen. Never returns.
@@ -48,6 +55,32 @@ pub(super) async fn watch(desk: &Desk, pane: &Pane, typed: &Typed, tell: &Sender
                 send(tell, ended(Ending::Answered)).await;
             }
             _ => {}
+        }
+    }
+}
+
+/// Tells when a program shows its line and draws nothing although its turn has not ended, and when
+/// it does again. Never returns. Claude Code tells by nothing that a person has stopped a turn before
+/// its first word.
+pub(super) async fn watch_still(desk: &Desk, pane: &Pane, typed: &Typed, tell: &Sender<Fact>) {
+    let Some(mark) = typed.input.as_deref().filter(|_| typed.proof == Proof::Hooks) else {
+        return std::future::pending().await;
+    };
+    let (mut before, mut same, mut told) = (None, 0, None);
+    loop {
+        if !desk.stance().1 {
+            (before, same, told) = (None, 0, None);
+            desk.until_watched().await;
+            continue;
+        }
+        sleep(STILL_EVERY).await;
+        let now = pane.screen().await.ok().filter(|it| it.has_line(mark) && !desk.is_asking());
+        let is_same = now.as_ref().zip(before.as_ref()).is_some_and(|(now, old)| now.is_same(old));
+        (before, same) = (now, if is_same { same + 1 } else { 0 });
+        let is_still = same >= SEEMS_LOOKS;
+        if (is_still || same == 0) && told != Some(is_still) && desk.stance().1 {
+            told = Some(is_still);
+            send(tell, Fact::Still { is_still }).await;
         }
     }
 }

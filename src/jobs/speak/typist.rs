@@ -51,7 +51,7 @@ pub(in crate::jobs) struct Desk {
     bell: Notify,
     /// Rung for the end of a turn of which nothing else tells.
     cut: Notify,
-    /// Rung when a turn began that ends on the screen only.
+    /// Rung when a turn may have begun whose end may be seen on the screen only.
     watched: Notify,
     /// Rung when there may be something to look for in the transcript.
     written: Notify,
@@ -77,6 +77,8 @@ struct State {
     is_by_screen: bool,
     /// Whether a text was refused, and nothing is to be typed before that is over.
     is_held: bool,
+    /// Why, in a word, if this server has told that.
+    held: Option<&'static str>,
     /// Whether the last text was given again because it was never seen in its line.
     is_given_again: bool,
     /// Whether a text has waited for brackets.
@@ -102,11 +104,12 @@ pub(in crate::jobs) struct Place {
 }
 
 impl Desk {
-    /// Returns an empty desk; `given` was typed by an earlier server, as far as it knows.
-    pub(in crate::jobs) fn new(given: Option<BlockId>) -> Desk {
+    /// Returns an empty desk; `given` was typed by an earlier server, which may have seen its turn.
+    pub(in crate::jobs) fn new(given: Option<BlockId>, is_begun: bool) -> Desk {
         let words = given.clone().map(|it| (it, None));
+        let proven = given.clone().filter(|_| is_begun);
         // Whatever an earlier server was kept from: it is looked at again.
-        let state = Mutex::new(State { words, given, is_held: true, ..State::default() });
+        let state = Mutex::new(State { words, given, proven, is_held: true, ..State::default() });
         let [bell, cut, watched, written] = std::array::from_fn(|_| Notify::new());
         Desk { state, bell, cut, watched, written, pane: OnceLock::new() }
     }
@@ -117,10 +120,13 @@ impl Desk {
         if !state.is_by_screen {
             (state.is_ready, state.has_turn) = (state.is_ready || stance.is_up, stance.has_turn);
         }
+        // What a person has stopped since stands in the line again: it is not handed in.
+        state.proven = stance.begun.clone().or(state.proven.take());
         state.stance = stance;
         drop(state);
         self.bell.notify_one();
         self.written.notify_one();
+        self.watched.notify_one();
     }
 
     /// Returns what is to be looked for in the transcript: the file, the name of the turn that
@@ -197,10 +203,19 @@ impl Desk {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes that a text was refused.
-    fn hold(&self) {
+    /// Notes that a text was refused, and why.
+    fn hold(&self, why: &'static str) {
         let mut state = self.state();
-        (state.is_held, state.given) = (true, None);
+        (state.is_held, state.held, state.given) = (true, Some(why), None);
+    }
+
+    /// Returns whether what kept a text from being pasted is over, or another reason is to be told.
+    fn is_freed(&self, why: Option<&'static str>) -> bool {
+        let mut state = self.state();
+        let is_freed =
+            state.is_held && (why.is_none() || state.held.is_some_and(|it| Some(it) != why));
+        state.is_held &= !is_freed;
+        is_freed
     }
 
     /// Returns whether the process takes what is typed, and whether a turn of it runs.
@@ -234,12 +249,17 @@ impl Desk {
         self.watched.notified().await;
     }
 
+    /// Returns whether the turn of a block was seen to begin.
+    fn has_begun(&self, id: &BlockId) -> bool {
+        self.state().proven.as_ref() == Some(id)
+    }
+
     /// Returns whether no key is to be pressed for a block any more: it is proven, or something
     /// else comes first.
     pub(super) fn is_over(&self, id: &BlockId) -> bool {
         let state = self.state();
-        let is_proven = state.proven.as_ref() == Some(id);
-        is_proven || state.is_asking || state.is_interrupted || state.words.is_some()
+        let has_begun = state.proven.as_ref() == Some(id);
+        has_begun || state.is_asking || state.is_interrupted || state.words.is_some()
     }
 
     /// Waits for that, not longer than this.
@@ -294,6 +314,7 @@ pub(in crate::jobs) async fn serve(
     tokio::join!(
         type_all(typist, voice, tell),
         screen::watch(&seen, &pane, &typed, tell),
+        screen::watch_still(&seen, &pane, &typed, tell),
         written::watch(&seen, &dir),
     );
 }
@@ -315,9 +336,11 @@ async fn type_all(typist: Typist, voice: &Voice, tell: &Sender<Fact>) {
             if let Some(why) = typist.give(&id, text).await {
                 info!("block {id} is not pasted: {why}");
                 voice.take_back();
-                typist.desk.hold();
+                typist.desk.hold(why);
                 pause = LOOK_FIRST;
                 send(tell, Fact::Refused { block: id, why: why.to_owned() }).await;
+            } else if typist.desk.has_begun(&id) {
+                voice.note_begun(&id);
             }
             continue;
         }
@@ -325,10 +348,11 @@ async fn type_all(typist: Typist, voice: &Voice, tell: &Sender<Fact>) {
             is_told = true;
             send(tell, Fact::Waits { why: "start".to_owned() }).await;
         }
-        let is_held = is_held && typist.sight().await.is_some();
-        if !is_held && std::mem::take(&mut typist.desk.state().is_held) {
+        let is_freed = is_held && typist.desk.is_freed(typist.sight().await);
+        if is_freed {
             send(tell, Fact::Free).await;
         }
+        let is_held = is_held && !is_freed;
         let next = if is_held { Instant::now() + pause } else { late_at };
         pause = (pause * 2).min(LOOK_LAST);
         tokio::select! {

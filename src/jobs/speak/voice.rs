@@ -16,6 +16,9 @@ use crate::jobs::speak::{
 use crate::process::GuardStopper;
 use crate::script::Speaks;
 
+/// What stands behind the name of a block in the guard once its turn was seen to begin.
+const BEGUN: &str = "+";
+
 /// The way to the process of one job; clones share it.
 #[derive(Clone, Debug, Default)]
 pub(in crate::jobs) struct Voice(Arc<Mutex<Option<Line>>>);
@@ -53,8 +56,11 @@ impl Voice {
         (speaks, greeting, folder): (Speaks, Greeting, Utf8PathBuf),
         mut last: Option<String>,
     ) {
+        let name = last.as_deref().and_then(|it| it.strip_suffix(BEGUN)).map(str::to_owned);
+        let is_begun = name.is_some();
+        last = name.or(last);
         let given = last.as_deref().and_then(|it| it.parse().ok());
-        let desk = (speaks == Speaks::Hooks).then(|| Arc::new(Desk::new(given)));
+        let desk = (speaks == Speaks::Hooks).then(|| Arc::new(Desk::new(given, is_begun)));
         if is_greeted(speaks) && last.is_none() {
             guard.input(GREETING, &greeting_lines(speaks, &greeting));
             last = Some(GREETING.to_owned());
@@ -99,6 +105,15 @@ impl Voice {
         if let Some(line) = self.line().as_mut() {
             line.last = None;
             line.guard.input("", "");
+        }
+    }
+
+    /// Notes that the turn of the last block was seen to begin: no later server hands it in.
+    pub(in crate::jobs) fn note_begun(&self, id: &BlockId) {
+        if let Some(line) =
+            self.line().as_ref().filter(|it| it.last.as_deref() == Some(id.as_str()))
+        {
+            line.guard.input(&format!("{id}{BEGUN}"), "");
         }
     }
 

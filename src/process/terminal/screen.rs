@@ -3,6 +3,9 @@
 //! A program draws its input line inside a frame, or prompts again and again below its own output.
 //! In a frame a text may take several lines with the mark; otherwise only the last one counts, and
 //! only until the cursor has left it.
+//!
+//! **Invariant:** a line with the mark is the one in which one types only if nothing else on the
+//! screen shows that the keys go elsewhere: a frame or a view below it, or a cursor drawn there.
 
 use unicode_width::UnicodeWidthStr as _;
 
@@ -58,7 +61,8 @@ impl Screen {
 
     /// Returns whether it shows the line in which one types, which begins with this mark.
     pub fn has_line(&self, mark: &str) -> bool {
-        self.text.lines().any(|line| typed_from(line, mark).is_some()) && !self.has_left(mark)
+        let lines: Vec<&str> = self.text.lines().collect();
+        typed_lines(&lines, mark).is_some() && !self.has_left(mark)
     }
 
     /// Returns what somebody has typed into that line, empty if nothing; `None` if the line is not
@@ -90,7 +94,7 @@ impl Screen {
         let rows: Vec<&str> = self.rows.iter().map(String::as_str).collect();
         let Some((row, column)) = self.cursor else { return false };
         let Some(first) = last_line(&rows, mark).filter(|it| *it < row) else { return false };
-        if is_framed(&rows, first) {
+        if frame(&rows, first).is_some() {
             return false;
         }
         // The terminal wraps a line at the last column; any other end of a row is a line end.
@@ -132,16 +136,21 @@ pub fn plain(screen: &str) -> String {
     text
 }
 
-/// Returns the first and last typed line with this mark.
+/// Returns the first and last typed line with this mark, if the keys go there.
 fn typed_lines(lines: &[&str], mark: &str) -> Option<(usize, usize)> {
     let last = last_line(lines, mark)?;
-    if !is_framed(lines, last) {
-        return Some((last, last));
-    }
+    let Some(end) = frame(lines, last) else {
+        // What is drawn below it has the keys: it was said before.
+        let has_below = lines[last + 1..].iter().any(|it| rule(it).is_some());
+        return (!has_below).then_some((last, last));
+    };
     // A recalled text has the mark before each of its lines.
     let begins = |at: &usize| typed_from(lines[*at], mark).is_some();
     let first = (0..last).rev().take_while(|at| !is_edge(lines[*at])).filter(begins).last();
-    Some((first.unwrap_or(last), last))
+    let first = first.unwrap_or(last);
+    let has_cursor = |lines: &[&str]| lines.iter().any(|it| cells(it).any(|it| it.2));
+    let is_elsewhere = has_cursor(&lines[end..]) && !has_cursor(&lines[first..end]);
+    (!is_elsewhere).then_some((first, last))
 }
 
 /// Returns the last line that begins with this mark.
@@ -149,15 +158,28 @@ fn last_line(lines: &[&str], mark: &str) -> Option<usize> {
     lines.iter().rposition(|line| typed_from(line, mark).is_some())
 }
 
-/// Returns whether a line is inside a frame: lines are drawn above and below it, or at its sides.
-fn is_framed(lines: &[&str], at: usize) -> bool {
-    let is_drawn = |line: &&str| is_edge(line) && cells(line).any(|it| is_drawing(it.0));
-    let first = cells(lines[at]).map(|it| it.0).find(|it| !it.is_whitespace());
-    let is_at_side = first.is_some_and(|it| FRAME.contains(&it));
-    let above = lines[..at].iter().rfind(|it| is_edge(it));
+/// Returns where the frame around a line ends, if it is inside one: lines of one shape are drawn
+/// above and below it, or something at its sides.
+fn frame(lines: &[&str], at: usize) -> Option<usize> {
+    let above = lines[..at].iter().rfind(|it| is_edge(it) || rule(it).is_some());
+    let shape = above.and_then(|it| rule(it));
     // What was typed may have empty lines.
-    let has_below = lines[at + 1..].iter().any(is_drawn);
-    is_at_side || (above.is_some_and(is_drawn) && has_below)
+    let is_same = |it: &&str| shape.is_some() && rule(it) == shape;
+    if let Some(below) = lines[at + 1..].iter().position(is_same) {
+        return Some(at + 1 + below);
+    }
+    let first = cells(lines[at]).map(|it| it.0).find(|it| !it.is_whitespace());
+    first.is_some_and(|it| FRAME.contains(&it)).then_some(at + 1)
+}
+
+/// Returns the first column and the width of a line that a program has drawn, with or without words
+/// in it.
+fn rule(line: &str) -> Option<(usize, usize)> {
+    let plain: String = cells(line).map(|it| it.0).collect();
+    let drawn = plain.trim();
+    let is_drawn = drawn.chars().take(2).chain(drawn.chars().next_back()).all(is_drawing);
+    let from = plain.chars().take_while(|it| it.is_whitespace()).count();
+    (is_drawn && drawn.chars().count() > 1).then(|| (from, drawn.width()))
 }
 
 /// Returns the column at which the mark begins a line, if it does.
@@ -183,22 +205,28 @@ fn bare<'a>(lines: impl Iterator<Item = &'a str>) -> String {
     all.filter(|it| !it.is_whitespace() && !FRAME.contains(it)).collect()
 }
 
-/// Returns the characters of a line, each with whether it is dim or inverse.
-fn cells(line: &str) -> impl Iterator<Item = (char, bool)> {
+/// Returns the characters of a line, each with whether it is dim or inverse, and inverse.
+fn cells(line: &str) -> impl Iterator<Item = (char, bool, bool)> {
     let (mut is_dim, mut is_inverse) = (false, false);
     let mut rest = line.chars();
     std::iter::from_fn(move || {
         loop {
             let next = rest.next()?;
             if next != '\u{1b}' {
-                return Some((next, is_dim || is_inverse));
+                return Some((next, is_dim || is_inverse, is_inverse));
             }
             if rest.next() != Some('[') {
                 continue;
             }
             let words: String = rest.by_ref().take_while(|it| *it != 'm').collect();
-            for word in words.split(';') {
+            let mut words = words.split(';');
+            while let Some(word) = words.next() {
                 match word {
+                    // The number of a color, or its red, green and blue, follow.
+                    "38" | "48" | "58" => {
+                        let count = if words.next() == Some("2") { 3 } else { 1 };
+                        words.by_ref().take(count).for_each(drop);
+                    }
                     "" | "0" => (is_dim, is_inverse) = (false, false),
                     "2" => is_dim = true,
                     "22" => is_dim = false,
@@ -231,11 +259,45 @@ mod tests {
         assert_eq!(of("\x1b[2m│\x1b[0m ❯\u{a0}fix the\x1b[7m \x1b[0m   │"), Some("fix the".into()));
         assert_eq!(of("❯ "), Some(String::new()));
         assert_eq!(Screen::of("no line at all").draft("❯"), None);
+        // Colors are neither dim nor inverse, whatever their numbers.
+        assert_eq!(of("❯ \x1b[38;2;7;2;7mmine\x1b[48;5;7m too"), Some("mine too".into()));
         let two = Screen::of("❯ old\n\n────\n❯ ‹wb:01› one\n❯ two\n────").draft("❯").unwrap();
         assert_eq!(two, "‹wb:01› one\ntwo");
         let ours = of("❯ ‹wb:01› hello").unwrap();
         assert!(is_ours(&ours) && !is_ours("x ‹wb:01›"));
         assert_eq!(plain("a\x1b[1mb\x1b[0m  \n\n   \n"), "ab\n");
+    }
+
+    /// As Claude Code draws them, below a message that begins with its mark, too.
+    #[test]
+    fn a_mark_is_no_line_while_the_keys_go_elsewhere() {
+        let said = "❯ ‹wb:01› hello ‹wb:end›\n\n● again hello\n\n";
+        let (rule, cursor) = ("─".repeat(40), "\x1b[7m \x1b[0m");
+        let named = format!("{} named ──", "─".repeat(31));
+        for below in [
+            // The shell, the transcript, and two searches in what was said.
+            format!("{rule}\n! echo mine{cursor}\n{rule}\n  ! for shell mode"),
+            format!("{named}\n! rm -i x\n  y{cursor}\n{rule}\n"),
+            format!("{rule}\n  Showing detailed transcript"),
+            format!("{rule}\n❯ \n{rule}\n  search prompts: {cursor}\n"),
+            format!("   ╭────╮\n❯ ‹wb:01› ╰────╯\n  ╭{0}╮\n  │ {cursor} │\n  ╰{0}╯", "─".repeat(9)),
+        ] {
+            let screen = Screen::of(&format!("{said}{below}"));
+            assert_eq!(screen.draft("❯"), None, "{below}");
+            assert!(!screen.has_line("❯") && !screen.holds_ours("❯"), "{below}");
+            assert!(screen.typed_names("❯").is_empty(), "{below}");
+        }
+        // What was said may stand below a line of its own.
+        let screen = format!("{rule}\n{said}{rule}\n! echo mine{cursor}\n{rule}\n");
+        assert_eq!(Screen::of(&screen).draft("❯"), None);
+        for (typed, draft) in [
+            (format!("{named}\n❯ {cursor}\n{rule}\n  \x1b[7mhint\x1b[0m"), ""),
+            (format!("{rule}\n❯ mine\n  ────\n  two{cursor}\n{rule}\n"), "mine"),
+        ] {
+            let screen = Screen::of(&format!("{said}{typed}"));
+            assert_eq!(screen.draft("❯").as_deref(), Some(draft), "{typed}");
+            assert!(screen.has_line("❯"), "{typed}");
+        }
     }
 
     #[test]

@@ -391,6 +391,17 @@ async fn hear(
     note_all((inner, job), telemetry, outside, stop).await
 }
 
+/// Reads what an agent has printed until now, and writes it down.
+pub(super) async fn read_on(
+    at: (&Inner, &Job),
+    telemetry: Option<Telemetry>,
+    outside: &Running,
+    stop: &CancellationToken,
+) -> Option<Telemetry> {
+    let (telemetry, _) = pump(telemetry, at.1, Vec::new(), false).await;
+    note_all(at, telemetry, outside, stop).await
+}
+
 /// Reads what the agent has printed since; whether its final result was among it.
 pub(in crate::jobs) async fn pump(
     telemetry: Option<Telemetry>,

@@ -13,7 +13,7 @@ use tracing::{error, info, warn};
 
 use crate::base::{DISK_FULL, Error, Result, fault};
 use crate::jobs::run::dispatch::{Inner, Running};
-use crate::jobs::run::execution::follow::{Followed, fence, follow, note};
+use crate::jobs::run::execution::follow::{Followed, fence, follow, note, read_on};
 use crate::jobs::run::settle;
 use crate::jobs::run::speech::{folder_of, greeting_of, secrets_of};
 use crate::jobs::speak::Noted;
@@ -185,7 +185,12 @@ pub(super) async fn go_on(
     let (pid, is_typed) = (guard.identity().pid, typed.is_some());
     // The guard knows of a pause that has ended without a server.
     guard.stopper().in_call(telemetry.is_in_call());
-    let heard = follow((inner, job, Phase::Run), guard, (Some(telemetry), true), outside, stop);
+    // What it was given may have arrived: nothing is typed before that is known.
+    let telemetry = match is_typed {
+        true => read_on((inner, job), Some(telemetry), outside, stop).await,
+        false => Some(telemetry),
+    };
+    let heard = follow((inner, job, Phase::Run), guard, (telemetry, true), outside, stop);
     let followed = typing((inner, job), (pid, typed), heard, outside, stop).await;
     if is_typed && followed.is_some() {
         let at = (&*session_of(job.id.as_str()), pid);

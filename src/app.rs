@@ -82,12 +82,12 @@ pub fn serve(script: &Utf8Path, options: ServeOptions, say: impl FnOnce(&str)) -
             return ExitCode::FAILURE;
         }
     };
-    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
-        Ok(runtime) => runtime,
-        Err(cause) => {
-            error!("no runtime: {cause}");
-            return ExitCode::FAILURE;
-        }
+    let built = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .thread_stack_size(services::STACK_BYTES)
+        .build();
+    let Ok(runtime) = built.inspect_err(|cause| error!("no runtime: {cause}")) else {
+        return ExitCode::FAILURE;
     };
     let served = runtime.block_on(run(loaded, options, say));
     runtime.shutdown_background(); // Tasks left on blocking threads no longer matter.

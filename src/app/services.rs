@@ -16,6 +16,10 @@ use tokio_util::task::TaskTracker;
 
 use crate::base::{Error, Result, fault};
 
+/// Stack of a thread that runs tasks: futures of an operation on git lie deep in one another, and
+/// an overflow would end the server. What is not used takes no memory.
+pub(super) const STACK_BYTES: usize = 4 * 1024 * 1024;
+
 /// Exit code of a server one of whose services ended (EX_SOFTWARE).
 pub(super) const EXIT_CODE: u8 = 70;
 /// How long all services together may take to respond.

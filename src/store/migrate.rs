@@ -491,10 +491,7 @@ fn run_statements(connection: &Connection, migration: &Migration) -> Result<()> 
 fn refuse_orphans(connection: &Connection) -> Result<()> {
     let mut statement = connection.prepare("PRAGMA foreign_key_check")?;
     let mut rows = statement.query([])?;
-    match rows.next()? {
-        Some(row) => Err(orphan(&row.get::<_, String>(0)?)),
-        None => Ok(()),
-    }
+    rows.next()?.map_or(Ok(()), |row| Err(orphan(&row.get::<_, String>(0)?)))
 }
 
 fn orphan(table: &str) -> Error {

@@ -210,13 +210,13 @@ impl Repo {
         Ok(turn)
     }
 
-    /// Refuses what `refuse_replaced` does, and a `commondir` that leads git elsewhere: by that name alone git
-    /// finds its branches.
+    /// Refuses what `refuse_replaced` does, and a `commondir` that leads git elsewhere: by that
+    /// name alone git finds its branches.
     ///
     /// # Errors
     /// As [`Repo::refuse_replaced`].
     pub(in crate::documents) async fn refuse_led_away(&self) -> Result<()> {
-        self.refuse_replaced().await?;
+        Box::pin(self.refuse_replaced()).await?;
         if self.shared.opened.is_none() || fault::is_off("git_folder") {
             return Ok(());
         }

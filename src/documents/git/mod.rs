@@ -197,7 +197,8 @@ impl Repo {
     /// Same as [`Repo::open`].
     pub(in crate::documents) async fn elsewhere(&self, folder: &Utf8Path) -> Result<Repo> {
         let (program, children) = self.git().program();
-        Repo::open(folder, program, &[], children).await
+        // Boxed, since who asks is deep in futures of its own.
+        Box::pin(Repo::open(folder, program, &[], children)).await
     }
 
     /// Waits until no other task of this program adds or removes a worktree.

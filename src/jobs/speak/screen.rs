@@ -60,8 +60,8 @@ pub(super) async fn watch(desk: &Desk, pane: &Pane, typed: &Typed, tell: &Sender
 }
 
 /// Tells when a program shows its line and draws nothing although its turn has not ended, and when
-/// it does again. Never returns. Claude Code tells by nothing that a person has stopped a turn before
-/// its first word.
+/// it does again. Never returns. Claude Code tells by nothing that a person has stopped a turn
+/// before its first word.
 pub(super) async fn watch_still(desk: &Desk, pane: &Pane, typed: &Typed, tell: &Sender<Fact>) {
     let Some(mark) = typed.input.as_deref().filter(|_| typed.proof == Proof::Hooks) else {
         return std::future::pending().await;

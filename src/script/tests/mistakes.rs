@@ -381,6 +381,48 @@ fn nils(rest: &str) -> Vec<String> {
     brief(&found).into_iter().zip(found).map(|(at, it)| format!("{at} {it}")).collect()
 }
 
+/// Asserts that one nil is told of a script, where it stands.
+#[track_caller]
+fn assert_nil(rest: &str, place: &str, says: &str, note: &str) {
+    let found = nils(rest);
+    assert_eq!(found.len(), 1, "{rest}: {found:?}");
+    assert!(found[0].starts_with(&format!("{place} nil-field ")), "{found:?}");
+    assert!(found[0].contains(says) && found[0].contains(note), "{found:?}");
+}
+
+#[test]
+fn an_entry_that_a_mistake_makes_nil_is_told() {
+    for (rest, place, says, note) in [
+        (
+            format!(
+                "local cfg = {{}}\n{}wb.schedule \"s\" {{ at = \"07:00\", zone = \"UTC\",\n\
+                 days = {{ cfg.dya }}, enqueue = {{ kind = \"k\" }} }}\n",
+                kind("")
+            ),
+            "9:10",
+            "an entry of `days` of schedule \"s\" is nil: `cfg.dya`",
+            "correct the name; if nil is meant, write cfg.dya or nil, or leave it out",
+        ),
+        (
+            kind("prepare = { \"/bin/echo\", wb.env(\"NO_SUCH_MODEL\") }"),
+            "6:26",
+            "an entry of `prepare` of kind \"k\" is nil: `wb.env(\"NO_SUCH_MODEL\")`",
+            "set the variable; if nil is meant",
+        ),
+        (
+            format!(
+                "local cfg = {{}}\nwb.engine \"f\" {{ type = \"process\", prompt = \"stdin\",\n\
+                 command = {{ \"/bin/echo\" }}, env = {{ TONE = cfg.tone }} }}\n"
+            ),
+            "6:43",
+            "`TONE` of `env` of engine \"f\" is nil: `cfg.tone`",
+            "write TONE = cfg.tone or nil",
+        ),
+    ] {
+        assert_nil(&rest, place, says, note);
+    }
+}
+
 #[test]
 fn an_optional_field_that_a_mistake_makes_nil_is_told() {
     let rules = |more: &str| format!("local rules = require \"lib.rules\"\n{}", kind(more));
@@ -416,36 +458,8 @@ fn an_optional_field_that_a_mistake_makes_nil_is_told() {
             "`max_running` of kind \"a\" is nil: `caps.clause`",
             "correct the name",
         ),
-        (
-            format!(
-                "local cfg = {{}}\n{}wb.schedule \"s\" {{ at = \"07:00\", zone = \"UTC\",\n\
-                 days = {{ cfg.dya }}, enqueue = {{ kind = \"k\" }} }}\n",
-                kind("")
-            ),
-            "9:10",
-            "an entry of `days` of schedule \"s\" is nil: `cfg.dya`",
-            "correct the name; if nil is meant, write cfg.dya or nil, or leave it out",
-        ),
-        (
-            kind("prepare = { \"/bin/echo\", wb.env(\"NO_SUCH_MODEL\") }"),
-            "6:26",
-            "an entry of `prepare` of kind \"k\" is nil: `wb.env(\"NO_SUCH_MODEL\")`",
-            "set the variable; if nil is meant",
-        ),
-        (
-            format!(
-                "local cfg = {{}}\nwb.engine \"f\" {{ type = \"process\", prompt = \"stdin\",\n\
-                 command = {{ \"/bin/echo\" }}, env = {{ TONE = cfg.tone }} }}\n"
-            ),
-            "6:43",
-            "`TONE` of `env` of engine \"f\" is nil: `cfg.tone`",
-            "write TONE = cfg.tone or nil",
-        ),
     ] {
-        let found = nils(&rest);
-        assert_eq!(found.len(), 1, "{rest}: {found:?}");
-        assert!(found[0].starts_with(&format!("{place} nil-field ")), "{found:?}");
-        assert!(found[0].contains(says) && found[0].contains(note), "{found:?}");
+        assert_nil(&rest, place, says, note);
     }
     for rest in [
         rules("verify = rules.verfy or nil"),

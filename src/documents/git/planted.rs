@@ -55,9 +55,12 @@ pub(super) fn refuse_diverted_since(git_dir: &Utf8Path, common: &Utf8Path) -> Re
     let told = read_small(&git_dir.join("commondir"), GIT_FILE_BYTES_MAX)?;
     let told = told.map(|it| String::from_utf8_lossy(&it).trim().to_owned());
     let led = git_dir.join(told.as_deref().unwrap_or("."));
-    if led.canonicalize_utf8().is_ok_and(|it| common.canonicalize_utf8().is_ok_and(|own| own == it))
-    {
-        return Ok(());
+    let own = common.canonicalize_utf8().ok();
+    match led.canonicalize_utf8() {
+        Ok(led) if Some(&led) == own.as_ref() => return Ok(()),
+        // Nothing is there any more: git says so itself.
+        Err(_) if told.is_none() => return Ok(()),
+        Ok(_) | Err(_) => {}
     }
     let (message, hint) = diverted(git_dir, &led);
     Err(Error::conflict(PLANTED_REPOSITORY, message).hint(hint))

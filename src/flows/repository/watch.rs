@@ -146,7 +146,10 @@ impl Watch {
                 }
                 Err(cause) => {
                     warn!("the repository cannot be read: {}", cause.chain());
-                    tokio::time::sleep(pause).await;
+                    tokio::select! {
+                        () = tokio::time::sleep(pause) => {}
+                        () = self.works.freshness.asked() => {}
+                    }
                     pause = (pause * 2).min(AGAIN_MAX);
                     due = Due { hint: Hint::All, is_moved: true };
                 }

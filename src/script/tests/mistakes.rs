@@ -410,10 +410,9 @@ fn an_entry_that_a_mistake_makes_nil_is_told() {
             "set the variable; if nil is meant",
         ),
         (
-            format!(
-                "local cfg = {{}}\nwb.engine \"f\" {{ type = \"process\", prompt = \"stdin\",\n\
-                 command = {{ \"/bin/echo\" }}, env = {{ TONE = cfg.tone }} }}\n"
-            ),
+            "local cfg = {}\nwb.engine \"f\" { type = \"process\", prompt = \"stdin\",\n\
+             command = { \"/bin/echo\" }, env = { TONE = cfg.tone } }\n"
+                .to_owned(),
             "6:43",
             "`TONE` of `env` of engine \"f\" is nil: `cfg.tone`",
             "write TONE = cfg.tone or nil",

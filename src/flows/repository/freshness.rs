@@ -2,7 +2,7 @@
 //!
 //! **Invariant:** no job starts, and none is asked for, while a commit is checked out that was not
 //! looked at: it may call documents by the names of others, and whoever names one after it means
-//! the one that has the name by then.
+//! the one that has the name by then. Only a request that has waited for ten seconds goes on.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};

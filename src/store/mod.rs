@@ -51,6 +51,8 @@ const BEGIN_LIFE: &str = "UPDATE site SET life = :life WHERE one = 1";
 /// The statements of this file, for the schema test.
 pub const STATEMENTS: &[(&str, &str)] = &[("store::begin_life", BEGIN_LIFE)];
 
+/// The code of what a stop leaves undone.
+pub const STOPPING: &str = "stopping";
 /// Length of the write queue; beyond it callers wait.
 const WRITES_QUEUED_MAX: usize = 1_024;
 /// Largest database that is checked before it is served (about 50 ms). Larger ones are checked
@@ -112,8 +114,8 @@ impl Inner {
         work: Work,
         answer: oneshot::Receiver<Result<Answer>>,
     ) -> Result<Answer> {
-        self.writes.send(work).await.map_err(|_| stopped())?;
-        answer.await.map_err(|_| stopped())?
+        self.writes.send(work).await.map_err(|_| stopping())?;
+        answer.await.map_err(|_| stopping())?
     }
 
     /// Records damage found by a read.
@@ -369,8 +371,9 @@ fn typed<T: 'static>(answer: Result<Answer>) -> Result<T> {
     typed.map(|it| *it).map_err(|_| Error::internal("a result of the store has another type"))
 }
 
-fn stopped() -> Error {
-    Error::unavailable("the server is stopping").code("stopping")
+/// Returns the error of what a stop leaves undone.
+pub fn stopping() -> Error {
+    Error::unavailable("the server is stopping").code(STOPPING)
 }
 
 fn open_for_writing(

@@ -14,7 +14,7 @@ use tokio::sync::Semaphore;
 
 use crate::base::{Context, DATABASE_CORRUPT, Error, ErrorKind, Result, fault};
 use crate::store::trouble;
-use crate::store::{Answer, MIGRATIONS, keep_plans, step, typed};
+use crate::store::{Answer, MIGRATIONS, keep_plans, step, stopping, typed};
 
 /// Most concurrent reads.
 const READERS_MAX: usize = 8;
@@ -87,7 +87,7 @@ impl Readers {
     /// Reads on a blocking thread once a permit is free.
     async fn aside(&self, limit: Option<Duration>, look: Box<Look>) -> Result<Answer> {
         let shared = Arc::clone(&self.shared);
-        let permit = Arc::clone(&shared.permits).acquire_owned().await.map_err(|_| closed())?;
+        let permit = Arc::clone(&shared.permits).acquire_owned().await.map_err(|_| stopping())?;
         let looked = tokio::task::spawn_blocking(move || {
             // Held by the read, not by the caller, who may leave earlier.
             let _permit = permit;
@@ -168,10 +168,6 @@ fn is_interrupt(cause: &Error) -> bool {
         == Some(rusqlite::ErrorCode::OperationInterrupted)
 }
 
-fn closed() -> Error {
-    Error::unavailable("the server is stopping").code("stopping")
-}
-
 /// Refuses to open an empty database that has a log: SQLite would treat it as new and delete the
 /// log (<https://www.sqlite.org/walformat.html>, recovery), which may contain everything that was
 /// acknowledged.
@@ -238,7 +234,7 @@ mod tests {
         assert_eq!(counts, (0, 0));
         assert_eq!(readers.look(|c| Ok(count(c)?)).unwrap(), 1);
         // A look that fails leaves nothing behind either.
-        assert!(readers.look(|_| Err::<(), _>(closed())).is_err());
+        assert!(readers.look(|_| Err::<(), _>(stopping())).is_err());
         assert_eq!(readers.look(|c| Ok(count(c)?)).unwrap(), 1);
     }
 

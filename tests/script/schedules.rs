@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use crate::script::{all_ended, events, jobs};
-use crate::support::{Bench, wait_for};
+use crate::support::{Bench, until, wait_for};
 
 const HOUR_MS: i64 = 3_600_000;
 
@@ -167,4 +167,43 @@ fn a_time_that_a_wrong_clock_planned_is_planned_anew() {
     assert!(now.iter().zip(&ahead).all(|(now, ahead)| now < ahead), "{now:?} {ahead:?}");
     assert!(server.log().contains("a clock that was ahead"), "{}", server.log());
     server.stop();
+}
+
+/// Fails with `WB_WITHOUT=look_ends` and with `WB_WITHOUT=asked_again`.
+#[test]
+fn what_waits_for_a_look_when_the_server_stops_is_done_by_the_next_one() {
+    let bench = site(
+        "wb.schedule \"hourly\" { every = \"1h\", enqueue = function()
+           wb.log.info(\"it is due\") wb.enqueue { kind = \"ticks\", word = \"due\" } end }
+         wb.on(\"message_posted\", function(event)
+           wb.log.info(\"it is heard\") wb.enqueue { kind = \"ticks\", word = \"heard\" } end)\n",
+    );
+    let (clock, hold) = (jump(&bench, 0), bench.base.join("hold"));
+    let env = [
+        ("WB_CLOCK", clock.as_str()),
+        ("WB_FAIL_AT", "before_look"),
+        ("WB_CRASH_WHEN", hold.as_str()),
+    ];
+    let server = bench.serve_with(&env);
+    let topic = bench.topic("guide.md", "second", "Why two?");
+    wait_for("its time is kept", || {
+        bench.get("/api/schedules").ok()["items"][0]["next_at"].as_str().map(drop)
+    });
+    server.stop();
+    jump(&bench, HOUR_MS + HOUR_MS / 2);
+    std::fs::write(&hold, "").unwrap();
+    let server = bench.serve_with(&env);
+    let path = format!("/api/topics/{}/messages", topic.id);
+    bench.post(&path, json!({"body": "And now?"})).ok();
+    let says = |word: &str, count| server.log().matches(word).count() == count;
+    until("both wait", || says("it is due", 1) && says("it is heard", 1));
+    server.stop();
+    std::fs::remove_file(&hold).unwrap();
+    let server = bench.serve_with(&env);
+    let mut words: Vec<_> =
+        all_ended(&bench, "ticks", 2).iter().map(|it| it["inputs"]["word"].to_string()).collect();
+    words.sort_unstable();
+    assert_eq!(words, ["\"due\"", "\"heard\""]);
+    server.stop();
+    assert_eq!(events(&bench, "script_failed"), Vec::<serde_json::Value>::new());
 }

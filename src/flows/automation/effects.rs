@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 
 use crate::base::limit::{PRIORITY_MAX, SCRIPT_DEPTH_MAX, parse_duration};
 use crate::base::{
-    Actor, Error, ErrorKind, Event, EventKind, JobId, Millis, Result, truncate_chars,
+    Actor, Error, ErrorKind, Event, EventKind, JobId, Millis, Result, fault, truncate_chars,
 };
 use crate::documents::proposals::proposal::lineage;
 use crate::flows::Site;
@@ -20,7 +20,7 @@ use crate::flows::mail::{self, Draft};
 use crate::flows::requests::{inputs, multi_topic, new_job, options, without_topic};
 use crate::jobs::{self, NewJob, Tally};
 use crate::script::{Effect, Location, MEND};
-use crate::store::{StoredEvent, Tx};
+use crate::store::{self, StoredEvent, Tx};
 
 /// Longest message of a failure in an event, in characters.
 const MESSAGE_CHARS_MAX: usize = 1_000;
@@ -49,6 +49,13 @@ pub(in crate::flows) enum Wish {
     },
     /// A failure to record.
     Failed(Failure),
+}
+
+impl Wish {
+    /// Returns whether it failed only because the server stops: the next start asks again.
+    pub(in crate::flows) fn is_stopped(&self) -> bool {
+        matches!(self, Wish::Failed(failure) if failure.is_of_stop) && !fault::is_off("asked_again")
+    }
 }
 
 /// Whether an effect that is refused temporarily will be retried.
@@ -89,6 +96,8 @@ pub(in crate::flows) struct Failure {
     /// What the function was called for: an event's number, a job, a time.
     pub cause: String,
     is_said: bool,
+    /// Whether only a stop is the reason.
+    is_of_stop: bool,
 }
 
 impl Failure {
@@ -104,7 +113,14 @@ impl Failure {
             message = format!("{message} ({hint})");
         }
         let message = truncate_chars(&message, MESSAGE_CHARS_MAX);
-        Failure { origin: origin.clone(), message, cause: cause.to_owned(), is_said: false }
+        let is_of_stop = error.code_str() == store::STOPPING;
+        Failure {
+            origin: origin.clone(),
+            message,
+            cause: cause.to_owned(),
+            is_said: false,
+            is_of_stop,
+        }
     }
 
     /// Marks the failure as already in the server's log.
@@ -229,7 +245,7 @@ pub(in crate::flows) async fn job(
     by: &Actor,
     depth: u32,
 ) -> Result<NewJob> {
-    if depth > SCRIPT_DEPTH_MAX && !crate::base::fault::is_off("script_depth") {
+    if depth > SCRIPT_DEPTH_MAX && !fault::is_off("script_depth") {
         let message = format!("{SCRIPT_DEPTH_MAX} jobs of the script led to one another already");
         return Err(Error::conflict("script_depth", message)
             .hint("a handler must not trigger itself through the jobs it enqueues"));
@@ -242,7 +258,7 @@ pub(in crate::flows) async fn job(
     let priority = request.remove("priority");
     let not_before = request.remove("not_before");
     let replaces = request.remove("replace_proposals") == Some(Value::Bool(true));
-    site.freshness.catch_up(&site.repo).await;
+    site.freshness.catch_up(&site.repo).await?;
     let checked = inputs::check(site, kind, &request).await?;
     new_job::refuse_unready_sources(site, kind, &checked).await?;
     if !replaces {
@@ -400,7 +416,7 @@ pub(in crate::flows) fn is_refusal(error: &Error) -> bool {
 /// Returns whether a retry may succeed: waiting jobs will start. A daily cap does not change so
 /// soon.
 pub(in crate::flows) fn is_momentary(error: &Error) -> bool {
-    error.code_str() == jobs::QUEUE_FULL && !crate::base::fault::is_off("handler_again")
+    error.code_str() == jobs::QUEUE_FULL && !fault::is_off("handler_again")
 }
 
 /// Returns the depth of a job requested because of an event: one more than the job of the event. A

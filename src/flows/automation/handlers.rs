@@ -251,6 +251,9 @@ async fn tell(site: &Site, event: &StoredEvent, stop: &CancellationToken) -> Res
         }
     };
     fault::crash_point("after_handler");
+    if wishes.iter().any(Wish::is_stopped) {
+        return Ok(false);
+    }
     let wishes = Arc::new(wishes);
     let mut pauses = PAUSES_MS.into_iter();
     let failures = loop {

@@ -209,11 +209,14 @@ struct Fired {
     skipped: Option<String>,
 }
 
-/// Runs a schedule; returns its next time.
+/// Runs a schedule; returns its next time. One that a stop has cut short is still due.
 async fn fire(site: &Site, schedule: &Schedule, state: &State, now: Millis) -> Result<Millis> {
     let planned = schedule.next(Some(state.planned), now);
     let next = schedule.with_jitter(planned);
     let fired = fired(site, schedule, state, now).await?;
+    if fired.wishes.iter().any(Wish::is_stopped) {
+        return Ok(state.next);
+    }
     fault::crash_point("after_schedule");
     let (at, schedule, state) = (site.clone(), schedule.clone(), state.clone());
     let write =

@@ -125,7 +125,7 @@ pub struct JobView {
 /// # Errors
 /// `forbidden` for viewers and jobs; what is wrong with an input; `lane_busy`, `queue_full`, and
 /// for a kind that proposes what `source_dirty` and its like say, before an agent spends time on
-/// it.
+/// it; `unavailable` with code `stopping`.
 pub async fn create(
     site: &Site,
     caller: &Caller,
@@ -137,7 +137,7 @@ pub async fn create(
         return kept["job_id"].as_str().unwrap_or_default().parse();
     }
     let kind = inputs::asked_kind(site, &request.kind)?;
-    site.freshness.catch_up(&site.repo).await;
+    site.freshness.catch_up(&site.repo).await?;
     let checked = match inputs::check(site, kind, &request.inputs).await {
         Ok(checked) => checked,
         Err(refusal) => return Err(changes::explain(site, None, refusal).await),

@@ -2,7 +2,8 @@
 //!
 //! **Invariant:** no job starts, and none is asked for, while a commit is checked out that was not
 //! looked at: it may call documents by the names of others, and whoever names one after it means
-//! the one that has the name by then. Only a request that has waited for ten seconds goes on.
+//! the one that has the name by then. Only a request that has waited for ten seconds goes on, and
+//! one that waits when the server stops is refused.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,8 +12,9 @@ use std::time::Duration;
 use tokio::sync::{Notify, watch};
 use tracing::warn;
 
-use crate::base::fault;
+use crate::base::{Result, fault};
 use crate::documents::{Repo, TipMarks};
+use crate::store;
 
 /// How long a request waits for a look; one takes seconds in a very large repository.
 const WAIT_MAX: Duration = Duration::from_secs(10);
@@ -24,6 +26,7 @@ pub struct Freshness(Arc<Inner>);
 #[derive(Default)]
 struct Inner {
     is_watched: AtomicBool,
+    has_ended: AtomicBool,
     is_awaited: AtomicBool,
     marks: Mutex<Option<TipMarks>>,
     asked: Notify,
@@ -31,9 +34,15 @@ struct Inner {
 }
 
 impl Freshness {
-    /// Somebody looks from now on, or no longer.
-    pub(super) fn set_watched(&self, is_watched: bool) {
-        self.0.is_watched.store(is_watched, Ordering::SeqCst);
+    /// Somebody looks from now on.
+    pub(super) fn begin(&self) {
+        self.0.is_watched.store(true, Ordering::SeqCst);
+    }
+
+    /// Nobody looks any more: the server stops.
+    pub(super) fn end(&self) {
+        self.0.has_ended.store(true, Ordering::SeqCst);
+        self.0.looked.send_modify(|it| *it += 1);
     }
 
     /// Waits until somebody asks for a look.
@@ -72,16 +81,24 @@ impl Freshness {
     }
 
     /// Waits until what is checked out was looked at, for some seconds at most.
-    pub async fn catch_up(&self, repo: &Repo) {
+    ///
+    /// # Errors
+    /// `unavailable` with code `stopping` if the server stops before that.
+    pub async fn catch_up(&self, repo: &Repo) -> Result<()> {
         let mut looked = self.0.looked.subscribe();
         let caught_up = async {
             while !self.is_fresh(repo) {
+                if self.0.has_ended.load(Ordering::SeqCst) && !fault::is_off("look_ends") {
+                    return Err(store::stopping());
+                }
                 // Its sender lives as long as this.
                 let _ = looked.changed().await;
             }
+            Ok(())
         };
-        if tokio::time::timeout(WAIT_MAX, caught_up).await.is_err() {
+        tokio::time::timeout(WAIT_MAX, caught_up).await.unwrap_or_else(|_| {
             warn!("what is checked out was not looked at within {WAIT_MAX:?}");
-        }
+            Ok(())
+        })
     }
 }

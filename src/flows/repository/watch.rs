@@ -64,7 +64,7 @@ pub fn serve(
     told: Vec<Told>,
     stop: CancellationToken,
 ) -> impl Future<Output = ()> {
-    works.freshness.set_watched(true);
+    works.freshness.begin();
     go_on(works, presence, told, stop)
 }
 
@@ -77,7 +77,7 @@ async fn go_on(works: Works, presence: Presence, told: Vec<Told>, stop: Cancella
         () = watch.go_on(&presence) => {}
         () = stop.cancelled() => {}
     }
-    freshness.set_watched(false);
+    freshness.end();
 }
 
 /// Returns the callback that rebases open proposals for Sources whose committed text has changed.
@@ -136,6 +136,9 @@ impl Watch {
         let mut due = Due { hint: Hint::All, is_moved: true };
         let mut pause = AGAIN;
         loop {
+            while fault::holds("before_look") {
+                tokio::time::sleep(CALM).await;
+            }
             let (started, marks) = (Instant::now(), self.works.repo.tip_marks());
             let looked = self.look(&due).await;
             told_of_look(&self.works, marks);

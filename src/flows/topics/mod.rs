@@ -66,7 +66,8 @@ pub struct TopicRequest {
 ///
 /// # Errors
 /// `forbidden` with code `not_granted`; `conflict` with codes `too_many_topics` and `job_ended`;
-/// `invalid` without a selection and `global`, or with both; what resolving the selection says.
+/// `invalid` without a selection and `global`, or with both; `unavailable` with code `stopping`;
+/// what resolving the selection says.
 pub async fn create(
     site: &Site,
     caller: &Caller,
@@ -78,7 +79,7 @@ pub async fn create(
         let id: TopicId = kept["id"].as_str().unwrap_or_default().parse()?;
         return site.store.read(move |c| names::fill_topic(c, topic::find(c, &id, None)?)).await;
     }
-    site.freshness.catch_up(&site.repo).await;
+    site.freshness.catch_up(&site.repo).await?;
     let source = renames::source(site, &request.source_path).await?;
     let anchor = match (&request.selection, request.global) {
         (Some(selection), false) => {

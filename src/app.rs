@@ -7,7 +7,6 @@
 mod data;
 mod greeting;
 mod logs;
-mod offline;
 mod port;
 mod readiness;
 mod reloading;
@@ -15,6 +14,7 @@ mod services;
 mod signals;
 mod stderr;
 mod tenancy;
+mod without_server;
 
 use std::collections::BTreeMap;
 use std::process::ExitCode;
@@ -49,7 +49,7 @@ use crate::script::{Config, Loaded, Wear};
 use crate::store::{self, MIGRATIONS, Store, StoredEvent, Writer};
 
 pub use logs::LogFormat;
-pub use offline::offline;
+pub use without_server::offline;
 
 /// Options of a server besides the script.
 #[derive(Clone, Copy, Debug)]

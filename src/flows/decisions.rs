@@ -14,7 +14,7 @@ use crate::documents::sources::pending;
 use crate::documents::topics::topic;
 use crate::flows::approvals::{daily_cap, named};
 use crate::flows::channels;
-use crate::flows::people::names;
+use crate::flows::people::shown_names;
 use crate::flows::{Site, Works};
 use crate::people::{self, Caller};
 use crate::turns::Turn;
@@ -76,7 +76,7 @@ pub fn count(connection: &Connection, person: &PersonId) -> Result<i64> {
 fn of(c: &Connection, works: &Works, person: &PersonId) -> Result<Vec<Decision>> {
     let mut all = Vec::new();
     for id in pending::oldest_proposals(c, DECISIONS_MAX)? {
-        all.push(of_proposal(c, names::fill_proposal(c, proposal::find(c, &id)?)?)?);
+        all.push(of_proposal(c, shown_names::fill_proposal(c, proposal::find(c, &id)?)?)?);
     }
     let mut oldest = approvals::oldest_pending(c, person, DECISIONS_MAX)?;
     daily_cap::fill(c, works, &mut oldest)?;

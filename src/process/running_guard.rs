@@ -19,12 +19,12 @@ use tokio::time::Instant;
 
 use crate::base::{Context, ErrorKind, Result, fault};
 use crate::process::cgroup::Cgroup;
+use crate::process::guard_lookout::{LOOK_EVERY, Lookout};
 use crate::process::identity::{ProcessIdentity, Signal, Stat};
 use crate::process::launch::{
     ExitCause, ExitRecord, GuardEvent, LINE_BYTES_MAX, Stream, read_exit_record,
 };
 use crate::process::lifeline::{GuardStopper, Lifeline};
-use crate::process::stopped_guard::{LOOK_EVERY, Lookout};
 use crate::process::tree::{Children, Listing, Sweep};
 
 /// How late a guard may be, on a busy machine, before its work is done from here.

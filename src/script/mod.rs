@@ -26,6 +26,7 @@ pub use config::{
     OnBusy, Produces, Prompt, PromptBy, SESSION, Sessions, Site, Skill,
 };
 pub use load::agent::{Agent, unkept_settings};
+pub use load::agent_template::is_template;
 pub use load::anthropic::{Anthropic, Price, Thinking};
 pub(crate) use load::assistant::KIND_PREFIX;
 pub use load::assistant::{Assistant, AssistantLimits, ChatCaps, Mode};
@@ -43,7 +44,6 @@ pub use load::live_agent::{
     Autostart, HOOKS_FILE, LiveAgent, MCP_CONFIG, NO_GOALS, Proof, SYSTEM_FILE, Speaks, Speech,
     Typed, WB_AGENT, kind_of_agent,
 };
-pub use load::persona_file::is_template;
 pub use load::schedule::{Missed, Schedule, Timing, Wanted};
 pub use load::webhook::Webhook;
 pub(crate) use schema::event_data;
@@ -158,7 +158,7 @@ fn load_from(
         Report::of(finding.note(cause.hint_str().unwrap_or_default()))
     };
     let mut started = vm::handle::evaluate(plan.clone(), wear.clone()).map_err(failed)?;
-    load::persona_file::declare(&plan, &mut started.draft);
+    load::agent_template::declare(&plan, &mut started.draft);
     let (config, leads, mut findings) = Builder::new(&started.draft, &plan).build();
     load::template_note::rewrite(&mut findings);
     let report = Report::new(findings, &started.draft.files);

@@ -10,7 +10,7 @@ use crate::flows::approvals;
 use crate::flows::approvals::decide::{Answer, DecideRequest};
 use crate::flows::lab::site::Ground;
 use crate::flows::lab::{message, outside, runner};
-use crate::flows::people::names;
+use crate::flows::people::shown_names;
 use crate::flows::proposals::{self, ProposalQuery, RejectRequest};
 use crate::flows::proposals::{approve as approving, edit, rework as reworking};
 use crate::script::lab::Step;
@@ -153,7 +153,7 @@ async fn find(ground: &Ground, id: &ProposalId) -> Result<crate::documents::Prop
 async fn shown(ground: &Ground, id: &ProposalId) -> Result<Value> {
     let id = id.clone();
     let read = ground.site.store.read(move |c| {
-        let found = names::fill_proposal(c, proposal::find(c, &id)?)?;
+        let found = shown_names::fill_proposal(c, proposal::find(c, &id)?)?;
         Ok((found, proposal::text(c, &id)?))
     });
     let (found, text) = read.await?;

@@ -6,8 +6,8 @@
 //! has lost the right to them.
 
 pub(in crate::flows) mod leaving;
-pub mod names;
 pub mod roles;
+pub mod shown_names;
 pub mod tokens;
 
 use rusqlite::Connection;

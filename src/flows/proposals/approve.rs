@@ -23,7 +23,7 @@ use crate::documents::proposals::proposal::{ALREADY_DECIDED, STALE_BASE};
 use crate::documents::proposals::{attempt, proposal};
 use crate::documents::topics::{placement, topic};
 use crate::flows::jobs::{cancel_obsolete, changes};
-use crate::flows::people::names;
+use crate::flows::people::shown_names;
 use crate::flows::proposals::rebase;
 use crate::flows::proposals::rework;
 use crate::flows::proposals::{Dossier, dossier, stale, undecidable, with_conflict};
@@ -149,10 +149,10 @@ async fn answer(
     let (proposal, note, still_open) = site
         .store
         .read(move |c| {
-            let proposal = names::fill_proposal(c, proposal::find(c, &asked)?)?;
+            let proposal = shown_names::fill_proposal(c, proposal::find(c, &asked)?)?;
             let blob = &proposal.proposed_sha;
             let open = topic::list_open_of(c, &proposal.source_path, Some(blob))?;
-            let open = open.into_iter().map(|it| names::fill_topic(c, it));
+            let open = open.into_iter().map(|it| shown_names::fill_topic(c, it));
             let note = attempt::note(c, &asked)?;
             Ok((proposal.clone(), note, open.collect::<Result<Vec<_>>>()?))
         })
@@ -216,7 +216,7 @@ async fn approval(
 ) -> Result<Approval> {
     let proposal = &dossier.proposal;
     let by = approver.clone();
-    let trailer = site.store.read(move |c| names::trailer(c, &by)).await?;
+    let trailer = site.store.read(move |c| shown_names::trailer(c, &by)).await?;
     let message = commit::commit_message(
         &dossier.subject,
         request.subject.as_deref(),

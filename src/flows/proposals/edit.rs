@@ -9,7 +9,7 @@ use crate::base::limit::SOURCE_BYTES_MAX;
 use crate::base::{Actor, BlobId, Error, ProposalId, Result};
 use crate::documents::compare::merge::merge_over;
 use crate::documents::proposals::proposal::{self, NewProposal};
-use crate::flows::people::names;
+use crate::flows::people::shown_names;
 use crate::flows::proposals::fates::{self, Judge};
 use crate::flows::proposals::{dossier, undecidable};
 use crate::flows::proposals::{rework, submit};
@@ -104,7 +104,7 @@ pub async fn edit(
             if let Some(key) = &key {
                 idempotency::remember(tx, key, &json!({"id": made.id}))?;
             }
-            names::fill_proposal(tx.connection(), made)
+            shown_names::fill_proposal(tx.connection(), made)
         })
         .await
 }
@@ -112,7 +112,7 @@ pub async fn edit(
 /// Returns the revision that the same request has made before.
 fn made_before(c: &rusqlite::Connection, kept: &Value) -> Result<Proposal> {
     let id: ProposalId = kept["id"].as_str().unwrap_or_default().parse()?;
-    names::fill_proposal(c, proposal::find(c, &id)?)
+    shown_names::fill_proposal(c, proposal::find(c, &id)?)
 }
 
 async fn text_of(site: &Site, blob: &BlobId) -> Result<String> {

@@ -28,7 +28,7 @@ use crate::documents::topics::placement;
 use crate::documents::topics::{message, topic};
 use crate::documents::{SOURCE_EXISTS, commit};
 use crate::flows::jobs::{cancel_obsolete, changes};
-use crate::flows::people::names;
+use crate::flows::people::shown_names;
 use crate::flows::proposals::fates::Judge;
 use crate::flows::{Site, page_limit};
 use crate::jobs::{self, Job, Status};
@@ -69,7 +69,7 @@ pub async fn list(site: &Site, caller: &Caller, query: ProposalQuery) -> Result<
     site.store
         .read(move |c| {
             let Page { items, next } = proposal::list(c, &filter)?;
-            let items = items.into_iter().map(|it| names::fill_proposal(c, it));
+            let items = items.into_iter().map(|it| shown_names::fill_proposal(c, it));
             Ok(Page { items: items.collect::<Result<_>>()?, next })
         })
         .await
@@ -105,10 +105,10 @@ pub(super) async fn dossier(site: &Site, id: &ProposalId) -> Result<Dossier> {
 }
 
 fn read_dossier(c: &Connection, config: &Config, id: &ProposalId) -> Result<Dossier> {
-    let proposal = names::fill_proposal(c, proposal::find(c, id)?)?;
+    let proposal = shown_names::fill_proposal(c, proposal::find(c, id)?)?;
     let mut topics = Vec::with_capacity(proposal.topic_ids.len());
     for topic in &proposal.topic_ids {
-        topics.push(names::fill_topic(c, topic::find(c, topic, None)?)?);
+        topics.push(shown_names::fill_topic(c, topic::find(c, topic, None)?)?);
     }
     let job = proposal
         .job_id
@@ -128,8 +128,11 @@ fn read_dossier(c: &Connection, config: &Config, id: &ProposalId) -> Result<Doss
         topic,
         further: topics,
         job,
-        editors: editors.iter().map(|it| names::trailer(c, it)).collect::<Result<_>>()?,
-        suggesters: suggesters.iter().map(|it| names::trailer(c, it)).collect::<Result<_>>()?,
+        editors: editors.iter().map(|it| shown_names::trailer(c, it)).collect::<Result<_>>()?,
+        suggesters: suggesters
+            .iter()
+            .map(|it| shown_names::trailer(c, it))
+            .collect::<Result<_>>()?,
         is_applied,
         conflict: lineage::conflict(c, id)?.filter(|_| proposal.status == ProposalStatus::Open),
         rework: rework::running(c, id)?,
@@ -432,7 +435,7 @@ pub async fn reject(
             let cancelled_job_id = cancel_obsolete::of_proposal(tx, &works, &id, &actor)?;
             let proposal = proposal::find(tx.connection(), &id)?;
             tell(tx, &works, &proposal, &request.reason, &actor)?;
-            let proposal = names::fill_proposal(tx.connection(), proposal)?;
+            let proposal = shown_names::fill_proposal(tx.connection(), proposal)?;
             Ok(Rejected { proposal, cancelled_job_id })
         })
         .await

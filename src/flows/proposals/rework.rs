@@ -11,8 +11,8 @@ use crate::documents::proposals::proposal;
 use crate::documents::proposals::proposal::lineage::{self, Rework};
 use crate::documents::topics::message;
 use crate::documents::unified;
-use crate::flows::people::names;
 use crate::flows::people::refuse_disabled;
+use crate::flows::people::shown_names;
 use crate::flows::proposals::{revised, suggestions};
 use crate::flows::requests::options;
 use crate::flows::{Site, as_answer, as_kept, kept_answer};
@@ -217,7 +217,7 @@ pub async fn for_agent(site: &Site, caller: &Caller, id: &ProposalId) -> Result<
     let (proposal, text, rework, conflict) = site
         .store
         .read(move |c| {
-            let proposal = names::fill_proposal(c, proposal::find(c, &asked)?)?;
+            let proposal = shown_names::fill_proposal(c, proposal::find(c, &asked)?)?;
             let mut rework = lineage::last_rework(c, &asked)?;
             if let Some(job) = &job {
                 require_read(c, job, &proposal)?;

@@ -18,7 +18,7 @@ use crate::documents::proposals::attempt;
 use crate::documents::sources::headings;
 use crate::documents::sources::source::SourceEntry;
 use crate::documents::topics::topic;
-use crate::flows::people::names;
+use crate::flows::people::shown_names;
 use crate::flows::repository::renames;
 use crate::flows::sources::titles::Titles;
 use crate::flows::topics::places;
@@ -124,7 +124,7 @@ pub async fn show(site: &Site, caller: &Caller, path: &SourcePath) -> Result<Sou
         .store
         .read(move |c| {
             let open = topic::list_open_of(c, &asked, None)?;
-            open.into_iter().map(|it| names::fill_topic(c, it)).collect::<Result<Vec<_>>>()
+            open.into_iter().map(|it| shown_names::fill_topic(c, it)).collect::<Result<Vec<_>>>()
         })
         .await?;
     places::place_in_present(site, path, &mut open).await?;

@@ -6,7 +6,7 @@ use crate::api::topics::{Message, Topic};
 use crate::base::{BlobId, Error, ErrorKind, Result, SourcePath, TopicId};
 use crate::documents::topics::annotation::{self, Page};
 use crate::documents::topics::topic;
-use crate::flows::people::names;
+use crate::flows::people::shown_names;
 use crate::flows::topics::{self, places};
 use crate::flows::{Site, sources};
 use crate::people::Caller;
@@ -20,7 +20,7 @@ pub async fn one(site: &Site, caller: &Caller, id: &TopicId) -> Result<Value> {
     topics::require_read(site, caller, id).await?;
     let asked = id.clone();
     let look = site.store.read(move |c| {
-        let topic = names::fill_topic(c, topic::find(c, &asked, None)?)?;
+        let topic = shown_names::fill_topic(c, topic::find(c, &asked, None)?)?;
         Ok((topics::messages(c, &asked)?, topic))
     });
     let (messages, mut subject) = look.await?;
@@ -54,7 +54,7 @@ pub async fn all(site: &Site, caller: &Caller, path: &SourcePath) -> Result<Valu
     let look = site.store.read(move |c| {
         let open = topic::list_open_of(c, &asked, None)?;
         open.into_iter()
-            .map(|it| Ok((names::fill_topic(c, it.clone())?, topics::messages(c, &it.id)?)))
+            .map(|it| Ok((shown_names::fill_topic(c, it.clone())?, topics::messages(c, &it.id)?)))
             .collect::<Result<Vec<_>>>()
     });
     let mut open = look.await?;

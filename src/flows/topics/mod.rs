@@ -22,7 +22,7 @@ use crate::documents::topics::topic::{self, NewTopic, TopicFilter};
 use crate::documents::topics::{message, suggestion};
 use crate::documents::{self, Selection};
 use crate::flows::jobs::cancel_obsolete;
-use crate::flows::people::names;
+use crate::flows::people::shown_names;
 use crate::flows::proposals::rework;
 use crate::flows::repository::renames;
 use crate::flows::{Site, jobs as job_flow, kept_answer, page_limit, sources, viewer};
@@ -77,7 +77,10 @@ pub async fn create(
     let token = of_job::require(site, caller, &request.source_path).await?;
     if let Some(kept) = kept_answer(site, key.as_ref()).await? {
         let id: TopicId = kept["id"].as_str().unwrap_or_default().parse()?;
-        return site.store.read(move |c| names::fill_topic(c, topic::find(c, &id, None)?)).await;
+        return site
+            .store
+            .read(move |c| shown_names::fill_topic(c, topic::find(c, &id, None)?))
+            .await;
     }
     site.freshness.catch_up(&site.repo).await?;
     let source = renames::source(site, &request.source_path).await?;
@@ -119,7 +122,7 @@ pub async fn create(
                 && let Some(kept) = idempotency::find(tx.connection(), key)?
             {
                 let id: TopicId = kept["id"].as_str().unwrap_or_default().parse()?;
-                return names::fill_topic(
+                return shown_names::fill_topic(
                     tx.connection(),
                     topic::find(tx.connection(), &id, None)?,
                 );
@@ -134,7 +137,7 @@ pub async fn create(
             if let Some(key) = &key {
                 idempotency::remember(tx, key, &json!({"id": made.id}))?;
             }
-            names::fill_topic(tx.connection(), made)
+            shown_names::fill_topic(tx.connection(), made)
         })
         .await
 }
@@ -182,8 +185,11 @@ pub async fn list(site: &Site, caller: &Caller, query: TopicQuery) -> Result<Pag
         .store
         .read(move |c| {
             let mut page = topic::list(c, &filter)?;
-            page.items =
-                page.items.into_iter().map(|it| names::fill_topic(c, it)).collect::<Result<_>>()?;
+            page.items = page
+                .items
+                .into_iter()
+                .map(|it| shown_names::fill_topic(c, it))
+                .collect::<Result<_>>()?;
             for topic in page.items.iter_mut().filter(|it| it.anchor.is_some()) {
                 topic.placement = placement::latest(c, &topic.id)?;
             }
@@ -222,11 +228,11 @@ pub async fn show(site: &Site, caller: &Caller, id: &TopicId) -> Result<TopicPag
     let mut page = site
         .store
         .read(move |c| {
-            let topic = names::fill_topic(c, topic::find(c, &asked, None)?)?;
+            let topic = shown_names::fill_topic(c, topic::find(c, &asked, None)?)?;
             let proposals = documents::proposals::proposal::of_topic(c, &asked)?;
             let proposals = proposals
                 .into_iter()
-                .map(|it| names::fill_proposal(c, it))
+                .map(|it| shown_names::fill_proposal(c, it))
                 .collect::<Result<_>>()?;
             let jobs = jobs::recent_of_topic(c, &viewer, &asked, JOBS_SHOWN)?;
             let jobs = jobs
@@ -244,7 +250,7 @@ pub async fn show(site: &Site, caller: &Caller, id: &TopicId) -> Result<TopicPag
 }
 
 pub(super) fn messages(c: &Connection, id: &TopicId) -> Result<Vec<Message>> {
-    message::list_of(c, id)?.into_iter().map(|it| names::fill_message(c, it)).collect()
+    message::list_of(c, id)?.into_iter().map(|it| shown_names::fill_message(c, it)).collect()
 }
 
 pub(super) async fn require_read(site: &Site, caller: &Caller, id: &TopicId) -> Result<()> {
@@ -307,7 +313,7 @@ pub async fn post_message(
             if let Some(key) = &key {
                 idempotency::remember(tx, key, &json!({"id": made.id}))?;
             }
-            names::fill_message(tx.connection(), made)
+            shown_names::fill_message(tx.connection(), made)
         })
         .await
 }
@@ -342,7 +348,10 @@ pub async fn discard(
             topic::set_status(tx, &id, TopicStatus::Open, TopicStatus::Discarded, &actor)?;
             let cancelled_jobs = cancel_obsolete::of_topic(tx, &works, &id, &actor)?;
             let topic = topic::find(tx.connection(), &id, None)?;
-            Ok(Discarded { topic: names::fill_topic(tx.connection(), topic)?, cancelled_jobs })
+            Ok(Discarded {
+                topic: shown_names::fill_topic(tx.connection(), topic)?,
+                cancelled_jobs,
+            })
         })
         .await
 }
@@ -371,7 +380,7 @@ pub async fn reopen(
             if let Some(reason) = &request.reason {
                 message::post(tx, &ids, &id, &actor, &message::plain_lines(reason), None)?;
             }
-            names::fill_topic(tx.connection(), topic::find(tx.connection(), &id, None)?)
+            shown_names::fill_topic(tx.connection(), topic::find(tx.connection(), &id, None)?)
         })
         .await
 }
@@ -418,7 +427,7 @@ pub async fn open_for_agent(
     let asked = path.clone();
     let listed = site.store.read(move |c| {
         let open = topic::list_open_of(c, &asked, None)?;
-        open.into_iter().map(|it| names::fill_topic(c, it)).collect::<Result<Vec<_>>>()
+        open.into_iter().map(|it| shown_names::fill_topic(c, it)).collect::<Result<Vec<_>>>()
     });
     let mut topics = listed.await?;
     places::place_in_present(site, path, &mut topics).await?;

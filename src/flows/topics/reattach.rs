@@ -13,7 +13,7 @@ use crate::documents::sources::text;
 use crate::documents::topics::{message, placement, topic};
 use crate::documents::{self, Placed, Selection};
 use crate::flows::Site;
-use crate::flows::people::names;
+use crate::flows::people::shown_names;
 use crate::flows::repository::renames;
 use crate::flows::topics::places;
 use crate::jobs::{self, JobFilter, Status, Verb};
@@ -93,7 +93,7 @@ pub async fn reattach(
             let subject = format!("topic:{id}");
             let event = Event::new(EventKind::TopicReattached, subject, person.clone(), data);
             tx.emit(event.audited())?;
-            names::fill_topic(
+            shown_names::fill_topic(
                 tx.connection(),
                 topic::find(tx.connection(), &id, Some(&anchor.blob))?,
             )

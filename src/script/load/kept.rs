@@ -8,7 +8,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 
 use crate::base::limit::{INBOX_FILES_MAX, TEMPLATES_MAX};
 use crate::base::{Context, Error, ErrorKind, Result};
-use crate::script::load::persona_file::{self, is_template};
+use crate::script::load::agent_template::{self, is_template};
 use crate::script::vm::require::{FILE_BYTES_MAX, FILES_MAX, read_below};
 
 /// Most files of a generation.
@@ -51,7 +51,8 @@ pub fn last_templates(data: &Utf8Path) -> Result<BTreeMap<Utf8PathBuf, String>> 
         Ok(texts) => texts.into_iter(),
         Err(cause) => return none_if_missing(cause),
     };
-    let templates = texts.filter(|(path, text)| persona_file::is_beside(path) && is_template(text));
+    let templates =
+        texts.filter(|(path, text)| agent_template::is_beside(path) && is_template(text));
     Ok(templates.map(|(path, text)| (path, text.to_string())).collect())
 }
 

@@ -2,6 +2,7 @@
 
 pub(in crate::script) mod agent;
 mod agent_line;
+pub(in crate::script) mod agent_template;
 pub(in crate::script) mod anthropic;
 pub(in crate::script) mod assistant;
 pub(in crate::script) mod assistant_tools;
@@ -24,7 +25,6 @@ pub(in crate::script) mod linkedin;
 pub(in crate::script) mod live_agent;
 mod nil;
 pub(in crate::script) mod node;
-pub(in crate::script) mod persona_file;
 pub(in crate::script) mod raw;
 pub(in crate::script) mod request;
 pub(in crate::script) mod resolve;

@@ -77,10 +77,7 @@ pub async fn create(
     let token = of_job::require(site, caller, &request.source_path).await?;
     if let Some(kept) = kept_answer(site, key.as_ref()).await? {
         let id: TopicId = kept["id"].as_str().unwrap_or_default().parse()?;
-        return site
-            .store
-            .read(move |c| shown_names::fill_topic(c, topic::find(c, &id, None)?))
-            .await;
+        return site.store.read(move |c| shown(c, &id)).await;
     }
     site.freshness.catch_up(&site.repo).await?;
     let source = renames::source(site, &request.source_path).await?;
@@ -122,10 +119,7 @@ pub async fn create(
                 && let Some(kept) = idempotency::find(tx.connection(), key)?
             {
                 let id: TopicId = kept["id"].as_str().unwrap_or_default().parse()?;
-                return shown_names::fill_topic(
-                    tx.connection(),
-                    topic::find(tx.connection(), &id, None)?,
-                );
+                return shown(tx.connection(), &id);
             }
             if let Some(job) = &job {
                 of_job::admit(tx, job, &new.source_path)?;
@@ -140,6 +134,11 @@ pub async fn create(
             shown_names::fill_topic(tx.connection(), made)
         })
         .await
+}
+
+/// Returns a Topic with the name of its author.
+fn shown(c: &Connection, id: &TopicId) -> Result<Topic> {
+    shown_names::fill_topic(c, topic::find(c, id, None)?)
 }
 
 /// Returns a message for storage, with the suggestion as a block.
@@ -380,7 +379,7 @@ pub async fn reopen(
             if let Some(reason) = &request.reason {
                 message::post(tx, &ids, &id, &actor, &message::plain_lines(reason), None)?;
             }
-            shown_names::fill_topic(tx.connection(), topic::find(tx.connection(), &id, None)?)
+            shown(tx.connection(), &id)
         })
         .await
 }

@@ -32,6 +32,8 @@ fn g37_a_turn_goes_on_without_the_server_and_its_answer_arrives() {
     let server = bench.serve();
     let message = send(&bench, "robbo", json!("wait"));
     bench.wait_left("waits");
+    // The agent may be quicker than what is written of it.
+    until("its turn is written down", || show(&bench, "robbo")["state"] == "busy");
     let job = job_of(&bench, "robbo");
     server.kill();
     assert_eq!(guards(&job), 1);

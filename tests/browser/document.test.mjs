@@ -338,6 +338,10 @@ test("nothing is done in the name of somebody else who has signed in since", asy
   await site.post("/api/persons", { name: "eva", role: "member" });
   const topic = await site.topic("guide.md", "Keep this", "Why?");
   const ada = await visitor(t, site, { worker: false, allow: [/status of 403/, /ERR_FAILED/] });
+  const beside = await read(ada, "guide.md", true);
+  await select(beside, "Keep this");
+  await beside.keyboard.press("c");
+  await beside.locator(".composer textarea[name=body]").fill("Also from ada");
   const page = await ada.openLive(`/topics/${topic}`);
   const name = page.locator(".menu-person summary");
   await name.getByText("ada").waitFor();
@@ -354,6 +358,9 @@ test("nothing is done in the name of somebody else who has signed in since", asy
   await page.locator(".form-refusal", { hasText: "somebody else is signed in here now" }).waitFor();
   const told = await page.locator(".form-refusal").textContent();
   assert.match(told, /reload the page to go on as them$/, "and nothing for programs");
+  await beside.locator(".composer textarea[name=body]").press("Control+Enter");
+  await beside.locator(".composer").getByText("Reload the page to go on as them; what you wrote is kept for you.").waitFor();
+  await beside.close();
   assert.equal(await reply.inputValue(), "From ada");
   assert.equal((await site.get(`/api/topics/${topic}`)).messages.length, 1);
   // Once there is one, the page is hers, without what ada has typed, who finds it later.

@@ -318,6 +318,29 @@ test("a reader who goes on while a new text comes stays where they are", async (
   await page.close();
 });
 
+test("a long text of which much is taken away above stays where its reader is", async (t) => {
+  const part = (at) => `Paragraph ${at} says ${"many words that are read ".repeat(3 + (at * 7) % 40)}\n\n\`\`\`\n${"code line\n".repeat((at * 13) % 30)}\`\`\`\n\n`;
+  const parts = Array.from({ length: 500 }, (_, at) => `## Part ${at}\n\n${part(at)}`).join("");
+  const text = (more) => `# Large\n\n${more}${parts}`;
+  const site = await serve(t, { files: { "large.md": text("") } });
+  const page = await read(await visitor(t, site), "large.md", true);
+  await page.evaluate(() => document.getElementById("md-part-400").scrollIntoView());
+  const top = () => page.$eval("#md-part-400", (it) => it.getBoundingClientRect().top);
+  let before = null;
+  await until("it stands still", async () => {
+    const last = before;
+    before = await top();
+    return before === last && Math.abs(before) < 100;
+  });
+  for (const more of [part(20).repeat(60), ""]) {
+    const blob = await page.$eval("#text", (it) => it.dataset.blob);
+    site.write("large.md", text(more));
+    await page.waitForFunction((blob) => document.querySelector("#text").dataset.blob !== blob, blob);
+    await until("the place is kept", async () => Math.abs(await top() - before) < 4);
+  }
+  await page.close();
+});
+
 test("a text that changes while the one before is on its way is there in the end", async (t) => {
   const site = await serve(t, { files: { "river.md": RIVER } });
   const page = await read(await visitor(t, site, { worker: false }), "river.md", true);

@@ -244,6 +244,28 @@ test("what was sent when its page was left arrives once, also if it is sent agai
   assert.equal((await site.get("/api/topics")).items.filter((it) => it.title === "Shorter").length, 1);
 });
 
+test("what a proxy has given up on arrives once, also if it is sent again on another visit", async (t) => {
+  const site = await serve(t, { files: { "guide.md": GUIDE } });
+  const topic = await site.topic("guide.md", "first line", "Too plain?");
+  const page = await (await visitor(t, site, { worker: false, allow: [/status of 502/] })).openLive(`/topics/${topic}`);
+  const field = page.locator("#t-composer .th-composer textarea");
+  await page.route("**/messages", async (route) => {
+    await route.fetch({ maxRedirects: 0 });
+    await route.fulfill({ status: 502, contentType: "text/html", body: "<h1>Bad gateway</h1>" });
+  }, { times: 1 });
+  await field.fill("heron");
+  await field.press("Control+Enter");
+  await page.locator(".form-refusal", { hasText: "Bad gateway" }).waitFor();
+  await has(field, "heron");
+  await page.reload();
+  await isLive(page);
+  await has(field, "heron");
+  await field.press("Control+Enter");
+  await has(field, "");
+  await page.waitForFunction(() => !document.querySelector("form[aria-busy]"));
+  assert.deepEqual((await site.get(`/api/topics/${topic}`)).messages.map((it) => it.body), ["Too plain?", "heron"]);
+});
+
 test("a message without an answer is in its field again, before what was typed since", async (t) => {
   const site = await serve(t, { files: { "guide.md": GUIDE } }, make);
   await site.post("/api/channels", { name: "Plan" });

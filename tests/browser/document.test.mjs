@@ -163,6 +163,35 @@ test("what is typed in the composer outlives leaving the page", async (t) => {
   await page.close();
 });
 
+test("what is typed about a passage that has changed since is said to be kept, and to be signed out", async (t) => {
+  const site = await serve(t, {});
+  const page = await read(await visitor(t, site, { worker: false, allow: [/status of 401/] }), "guide.md");
+  const composer = page.locator(".composer");
+  const body = composer.locator("textarea[name=body]");
+  await select(page, "second line");
+  await page.keyboard.press("c");
+  await body.fill("Half a thought");
+  await page.goto("/");
+  site.write("guide.md", "# Guide\n\nThe first line.\n\nAnother one.\n");
+  site.commit("another line");
+  await page.goto("/d/guide.md");
+  await page.waitForSelector(".reader[data-ready]");
+  const hint = page.locator(".reader-hint", { hasText: "What you wrote is kept. Select the passage again." });
+  await hint.waitFor();
+  assert.ok(await composer.isHidden());
+  assert.equal(await page.locator(".reader-hint").count(), 1);
+  await select(page, "Another one");
+  await hint.waitFor({ state: "detached" });
+  await page.keyboard.press("c");
+  assert.equal(await body.inputValue(), "Half a thought");
+  await composer.locator("blockquote", { hasText: "Another one" }).waitFor();
+  await page.context().clearCookies();
+  await body.press("Control+Enter");
+  await composer.getByText("You are signed out. Sign in again in another tab, then send again: what you wrote is still here.").waitFor();
+  assert.equal(await body.inputValue(), "Half a thought");
+  await page.close();
+});
+
 test("what is typed in the composer goes along when the document is renamed", async (t) => {
   const site = await serve(t, {});
   const ada = await visitor(t, site);
@@ -309,6 +338,10 @@ test("nothing is done in the name of somebody else who has signed in since", asy
   await site.post("/api/persons", { name: "eva", role: "member" });
   const topic = await site.topic("guide.md", "Keep this", "Why?");
   const ada = await visitor(t, site, { worker: false, allow: [/status of 403/, /ERR_FAILED/] });
+  const beside = await read(ada, "guide.md", true);
+  await select(beside, "Keep this");
+  await beside.keyboard.press("c");
+  await beside.locator(".composer textarea[name=body]").fill("Also from ada");
   const page = await ada.openLive(`/topics/${topic}`);
   const name = page.locator(".menu-person summary");
   await name.getByText("ada").waitFor();
@@ -323,6 +356,11 @@ test("nothing is done in the name of somebody else who has signed in since", asy
   await signIn.close();
   await reply.press("Control+Enter");
   await page.locator(".form-refusal", { hasText: "somebody else is signed in here now" }).waitFor();
+  const told = await page.locator(".form-refusal").textContent();
+  assert.match(told, /reload the page to go on as them$/, "and nothing for programs");
+  await beside.locator(".composer textarea[name=body]").press("Control+Enter");
+  await beside.locator(".composer").getByText("Reload the page to go on as them; what you wrote is kept for you.").waitFor();
+  await beside.close();
   assert.equal(await reply.inputValue(), "From ada");
   assert.equal((await site.get(`/api/topics/${topic}`)).messages.length, 1);
   // Once there is one, the page is hers, without what ada has typed, who finds it later.

@@ -91,6 +91,24 @@ test("an edit that cannot be saved stays in its field, and is saved later", asyn
   assert.ok(JSON.stringify(await site.get(`/api/proposals/${saved}`)).includes("Paragraph 3 is mine"));
 });
 
+test("an edit that cannot be moved to a later revision is kept", async (t) => {
+  const { site, id } = await begin(t);
+  const ada = await visitor(t, site, { worker: false, allow: [/Failed to load resource/] });
+  const page = await ada.openLive(`/proposals/${id}/edit`);
+  const mine = await type(page, "Paragraph 3 stays as it is", "Paragraph 3 is mine");
+  byHand(site, "Paragraph 30 stays", "Paragraph 30 came in between and stays");
+  const move = page.getByRole("button", { name: "Move your changes to revision 2" });
+  await move.waitFor();
+  await isSeen(page);
+  const cookies = await page.context().cookies();
+  await page.context().clearCookies();
+  await move.click();
+  await page.locator(".sign-in").waitFor();
+  await page.context().addCookies(cookies);
+  await page.goto(`/proposals/${id}/edit`);
+  await until("the words are back", async () => await typed(page).inputValue() === mine);
+});
+
 test("the words to edit are in sight, near the top of a text and far down in it", async (t) => {
   const site = await serve(t, { files: { "plan.md": PLAN } }, (it) => {
     it.topicKind("rewrite", REWRITE);

@@ -102,7 +102,7 @@ for (const isBeside of [true, false]) {
     await page.keyboard.type("next ");
     await close();
     await boxes(place).waitFor();
-    await place.getByText("What you typed since. It wasn’t sent.").waitFor();
+    await place.getByText("What you typed after that. It wasn’t sent.").waitFor();
     assert.ok(await hasFocus(boxes(place)));
     await page.keyboard.type("check the words");
     assert.equal(await boxes(place).inputValue(), "next check the words");

@@ -216,6 +216,27 @@ test("a paragraph that is chosen is read out, and the focus stays where it was w
   await page.close();
 });
 
+test("what is typed into a field while a paragraph is chosen stays in it", async (t) => {
+  const site = await serve(t, { files: { "river.md": RIVER } });
+  const topic = await site.topic("river.md", "Springs keep it", "Do they?");
+  const page = await read(await visitor(t, site), "river.md", true);
+  const card = page.locator(`#topic-${topic}`);
+  await card.locator(".note-title").click();
+  const reply = card.getByLabel("Your message");
+  await reply.waitFor();
+  await page.keyboard.press("c");
+  await page.locator(".reader-hint").waitFor();
+  await reply.click();
+  await page.keyboard.type("I do not agree\nindeed");
+  assert.equal(await reply.inputValue(), "I do not agree\nindeed");
+  assert.ok(await page.locator(".composer").isHidden());
+  // Beside it the keys choose as before.
+  await page.keyboard.press("Tab");
+  await page.keyboard.press("d");
+  await page.locator(".composer", { hasText: "about the whole document" }).waitFor();
+  await page.close();
+});
+
 test("a passage that changes under the form costs nothing that was typed", async (t) => {
   const site = await serve(t, { files: { "river.md": RIVER } });
   const ada = await visitor(t, site, { allow: [/409/] });
@@ -273,6 +294,72 @@ test("the page follows what others do, and keeps its place", async (t) => {
     return Math.abs(after - before) < 4;
   });
   await until("the words are marked", async () => (await highlighted(page, "wb-topic")) === 1);
+  await page.close();
+});
+
+test("a reader who goes on while a new text comes stays where they are", async (t) => {
+  const site = await serve(t, { files: { "river.md": RIVER } });
+  const page = await read(await visitor(t, site, { worker: false }), "river.md", true);
+  const held = [];
+  await page.route("**/d/river.md", async (route) => {
+    const response = await route.fetch();
+    if (/text/.test(route.request().headers()["wb-fragment"] ?? "")) await new Promise((resolve) => held.push(resolve));
+    await route.fulfill({ response });
+  });
+  await page.evaluate(() => document.querySelector("#md-station-5").scrollIntoView({ behavior: "instant" }));
+  site.write("river.md", RIVER.replace("A river is", "First of all.\n\nA river is"));
+  await until("the new text is on its way", () => held.length > 0);
+  await page.evaluate(() => document.querySelector("#md-station-20").scrollIntoView({ behavior: "instant" }));
+  const top = () => page.$eval("#md-station-20", (it) => it.getBoundingClientRect().top);
+  const before = await top();
+  held.shift()();
+  await page.waitForFunction(() => document.querySelector("#text").textContent.includes("First of all."));
+  await until("the place is kept", async () => Math.abs(await top() - before) < 4);
+  await page.close();
+});
+
+test("a long text of which much is taken away above stays where its reader is", async (t) => {
+  const part = (at) => `Paragraph ${at} says ${"many words that are read ".repeat(3 + (at * 7) % 40)}\n\n\`\`\`\n${"code line\n".repeat((at * 13) % 30)}\`\`\`\n\n`;
+  const parts = Array.from({ length: 500 }, (_, at) => `## Part ${at}\n\n${part(at)}`).join("");
+  const text = (more) => `# Large\n\n${more}${parts}`;
+  const site = await serve(t, { files: { "large.md": text("") } });
+  const page = await read(await visitor(t, site), "large.md", true);
+  await page.evaluate(() => document.getElementById("md-part-400").scrollIntoView());
+  const top = () => page.$eval("#md-part-400", (it) => it.getBoundingClientRect().top);
+  let before = null;
+  await until("it stands still", async () => {
+    const last = before;
+    before = await top();
+    return before === last && Math.abs(before) < 100;
+  });
+  for (const more of [part(20).repeat(60), ""]) {
+    const blob = await page.$eval("#text", (it) => it.dataset.blob);
+    site.write("large.md", text(more));
+    await page.waitForFunction((blob) => document.querySelector("#text").dataset.blob !== blob, blob);
+    await until("the place is kept", async () => Math.abs(await top() - before) < 4);
+  }
+  await page.close();
+});
+
+test("a text that changes while the one before is on its way is there in the end", async (t) => {
+  const site = await serve(t, { files: { "river.md": RIVER } });
+  const page = await read(await visitor(t, site, { worker: false }), "river.md", true);
+  const held = [];
+  await page.route("**/d/river.md", async (route) => {
+    const response = await route.fetch();
+    if (/text/.test(route.request().headers()["wb-fragment"] ?? "") && held.length === 0) await new Promise((resolve) => held.push(resolve));
+    await route.fulfill({ response });
+  });
+  const notes = () => page.$eval("#notes", (it) => it.dataset.blob);
+  const first = await notes();
+  site.write("river.md", RIVER.replace("A river is", "First of all.\n\nA river is"));
+  await until("the new text is on its way", () => held.length > 0);
+  const second = await notes();
+  assert.notEqual(second, first);
+  site.write("river.md", RIVER.replace("A river is", "And then.\n\nA river is"));
+  await until("the page has heard of the next one", async () => (await notes()) !== second);
+  held[0]();
+  await page.waitForFunction(() => document.querySelector("#text").textContent.includes("And then."));
   await page.close();
 });
 
@@ -420,6 +507,13 @@ test("a large document with many Topics is soon there, and stands still", async 
   await page.goBack();
   await page.goBack();
   await beside(page, "Question 90", "Paragraph number 90 says");
+  // Within the page, too.
+  await page.locator(".contents a", { hasText: /^Part 30$/ }).evaluate((it) => it.click());
+  await beside(page, "Question 30", "Paragraph number 30 says");
+  await page.goBack();
+  await beside(page, "Question 90", "Paragraph number 90 says");
+  await page.goForward();
+  await beside(page, "Question 30", "Paragraph number 30 says");
   await page.close();
 });
 

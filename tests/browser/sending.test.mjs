@@ -244,6 +244,28 @@ test("what was sent when its page was left arrives once, also if it is sent agai
   assert.equal((await site.get("/api/topics")).items.filter((it) => it.title === "Shorter").length, 1);
 });
 
+test("what a proxy has given up on arrives once, also if it is sent again on another visit", async (t) => {
+  const site = await serve(t, { files: { "guide.md": GUIDE } });
+  const topic = await site.topic("guide.md", "first line", "Too plain?");
+  const page = await (await visitor(t, site, { worker: false, allow: [/status of 502/] })).openLive(`/topics/${topic}`);
+  const field = page.locator("#t-composer .th-composer textarea");
+  await page.route("**/messages", async (route) => {
+    await route.fetch({ maxRedirects: 0 });
+    await route.fulfill({ status: 502, contentType: "text/html", body: "<h1>Bad gateway</h1>" });
+  }, { times: 1 });
+  await field.fill("heron");
+  await field.press("Control+Enter");
+  await page.locator(".form-refusal", { hasText: "Bad gateway" }).waitFor();
+  await has(field, "heron");
+  await page.reload();
+  await isLive(page);
+  await has(field, "heron");
+  await field.press("Control+Enter");
+  await has(field, "");
+  await page.waitForFunction(() => !document.querySelector("form[aria-busy]"));
+  assert.deepEqual((await site.get(`/api/topics/${topic}`)).messages.map((it) => it.body), ["Too plain?", "heron"]);
+});
+
 test("a message without an answer is in its field again, before what was typed since", async (t) => {
   const site = await serve(t, { files: { "guide.md": GUIDE } }, make);
   await site.post("/api/channels", { name: "Plan" });
@@ -388,6 +410,131 @@ test("what is typed beside the text while something is sent stays there", async 
   assert.ok(await page.locator(".composer").isVisible());
   const titles = async () => (await site.get("/api/topics")).items.map((it) => it.title).toSorted();
   assert.deepEqual(await titles(), ["Plain words", "Too long?", "Which?", "and more"]);
+});
+
+test("what is sent while its passage is asked for is about that passage, or is not sent at all", async (t) => {
+  const site = await serve(t, { files: { "guide.md": GUIDE } });
+  await site.topic("guide.md", "second line", "Too long?");
+  site.write("guide.md", GUIDE.replace("The second line is long.", "Another one."));
+  site.commit("another line");
+  const page = await (await visitor(t, site, { worker: false, allow: [/ERR_FAILED/, /status of 401/] })).openLive("/d/guide.md");
+  await page.waitForSelector(".reader[data-ready]");
+  const place = page.getByRole("button", { name: /^Choose its passage/ });
+  await place.waitFor();
+  const held = [];
+  await page.route("**/api/source/passage*", async (route) => {
+    await new Promise((resolve) => held.push(resolve));
+    await route.continue();
+  });
+  /** Lets all that was asked for go, and waits until it is answered. */
+  const go = async (count) => {
+    await until("passages are asked for", () => held.length >= count);
+    for (const it of held.splice(0)) {
+      const answer = page.waitForResponse("**/api/source/passage*");
+      it();
+      await (await answer).finished();
+    }
+    await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => setTimeout(done))));
+  };
+  const posted = [];
+  page.on("request", (it) => { if (it.method() === "POST" && /\/api\/topics/.test(it.url())) posted.push(it.postDataJSON()); });
+  const composer = page.locator(".composer");
+  const body = composer.getByLabel("What should change");
+  const begin = async (words, text) => {
+    await select(page, words);
+    await page.keyboard.press("c");
+    await body.fill(text);
+  };
+  const sendNow = () => body.press("Control+Enter");
+
+  // Another passage is chosen meanwhile.
+  await begin("first line", "About the first");
+  await sendNow();
+  await page.keyboard.press("Escape");
+  await begin("Another one", "About the other");
+  await go(2);
+  await composer.locator("blockquote", { hasText: "Another one" }).waitFor();
+  await composer.locator(".button-main:enabled").waitFor();
+  assert.equal(await body.inputValue(), "About the other");
+  assert.deepEqual(posted, []);
+  await page.keyboard.press("Escape");
+
+  // It is cancelled.
+  await begin("first line", "Never mind");
+  await sendNow();
+  await composer.getByRole("button", { name: "Cancel" }).click();
+  await go(1);
+  await composer.waitFor({ state: "hidden" });
+  assert.deepEqual(posted, []);
+
+  // What is typed on is not sent.
+  await begin("first line", "Plain words");
+  await sendNow();
+  await body.pressSequentially(" and half a sen");
+  await go(1);
+  await composer.getByText("What you typed since isn’t sent yet.").waitFor();
+  assert.equal(await body.inputValue(), " and half a sen");
+  assert.deepEqual(posted.map((it) => it.body), ["Plain words"]);
+  await body.fill("");
+  await page.keyboard.press("Escape");
+
+  // A Topic that was to be moved is neither moved nor opened anew.
+  await place.click();
+  await composer.waitFor({ state: "hidden" });
+  await page.keyboard.press("Enter");
+  await composer.getByRole("button", { name: "Move it here" }).click();
+  await composer.getByRole("button", { name: "Cancel" }).click();
+  await go(1);
+  await composer.waitFor({ state: "hidden" });
+  assert.equal(posted.length, 1);
+  const titles = async () => (await site.get("/api/topics")).items.map((it) => it.title).toSorted();
+  assert.deepEqual(await titles(), ["Plain words", "Too long?"]);
+});
+
+test("a reply that arrives when its form is there anew leaves that one, too", async (t) => {
+  const site = await serve(t, { files: { "guide.md": GUIDE } });
+  const topic = await site.topic("guide.md", "second line", "Too long?");
+  const page = await (await visitor(t, site, { worker: false, allow: [/ERR_FAILED/] })).openLive("/d/guide.md");
+  await page.waitForSelector(".reader[data-ready]");
+  const card = page.locator(`#topic-${topic}`);
+  const reply = card.getByLabel("Your message");
+  const title = card.locator(".note-title");
+  const kept = () => page.evaluate(() => Object.entries(sessionStorage).filter(([name, text]) => /^wb-draft-/.test(name) && text).map(([, text]) => text));
+  const said = async () => (await site.get(`/api/topics/${topic}`)).messages.map((it) => it.body);
+  const way = await hold(page, "**/messages");
+  await title.click();
+  for (const [text, since, more] of [["Yes", "", ""], ["Never", "", " more"], ["Perhaps", "next", ""], ["Why", "because", " of it"]]) {
+    await reply.fill(text);
+    await reply.press("Control+Enter");
+    await way.isHeld();
+    if (since) await page.keyboard.type(since);
+    await card.getByRole("button", { name: "Collapse the thread" }).click();
+    await title.click();
+    await has(reply, since ? `${text}\n${since}` : text);
+    await reply.press("Control+End");
+    if (more) await page.keyboard.type(more);
+    const left = since + more;
+    await way.go();
+    await card.locator(".message-box", { hasText: text }).waitFor();
+    await has(reply, left);
+    assert.equal(await page.locator(".rv-kept").count(), 0);
+    await until("the draft is the rest", async () => JSON.stringify(await kept()) === JSON.stringify(left ? [left] : []));
+    await reply.fill("");
+  }
+  assert.deepEqual(await said(), ["Too long?", "Yes", "Never", "Perhaps", "Why"]);
+  // Where it has not arrived, all of it is there once.
+  await reply.fill("Lost");
+  await reply.press("Control+Enter");
+  await way.isHeld();
+  await card.getByRole("button", { name: "Collapse the thread" }).click();
+  await title.click();
+  await has(reply, "Lost");
+  await way.lose();
+  await reply.press("Control+Enter");
+  await way.go();
+  await card.locator(".message-box", { hasText: "Lost" }).waitFor();
+  await has(reply, "");
+  assert.equal((await said()).filter((it) => it === "Lost").length, 1);
 });
 
 test("what is typed behind words whose form goes away with them is shown to be copied", async (t) => {

@@ -161,6 +161,32 @@ test("the thread is read, answered, closed and reopened beside the words", async
   assert.equal((await site.get(`/api/topics/${topic}`)).topic.status, "open");
 });
 
+test("a thread is unfolded once, however often it is asked for, and says if it can’t be", async (t) => {
+  const { site, page } = await begin(t, { lua: "", person: { worker: false, allow: [/ERR_FAILED/] } });
+  const topic = await site.topic("guide.md", "Paragraph 3 is long", "Too long?");
+  const card = page.locator(`#topic-${topic}`);
+  const held = [];
+  await page.route(`**/topics/${topic}?beside=1`, async (route) => {
+    const isLost = await new Promise((resolve) => held.push(resolve));
+    await (isLost ? route.abort() : route.continue());
+  });
+  for (let times = 0; times < 3; times += 1) await card.locator(".note-title").click();
+  await until("it is asked for twice", () => held.length === 2);
+  for (const it of held.splice(0)) {
+    const answer = page.waitForResponse(/beside=1/);
+    it(false);
+    await (await answer).finished();
+  }
+  await card.getByLabel("Your message").first().waitFor();
+  await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => setTimeout(done))));
+  assert.equal(await card.locator(".note-thread").count(), 1);
+  await card.getByRole("button", { name: "Collapse the thread" }).click();
+  await card.locator(".note-title").click();
+  await until("it is asked for again", () => held.length === 1);
+  held.shift()(true);
+  await page.locator(".reader-hint", { hasText: "The thread can’t be loaded right now." }).waitFor();
+});
+
 test("a thread in which somebody types moves with its note when its passage is gone", async (t) => {
   const { site, page } = await begin(t, { lua: "" });
   const topic = await site.topic("guide.md", "Paragraph 3 is long", "Too long?");

@@ -52,7 +52,7 @@ test("a reason whose Topic is closed by it is not said to be unsent before its a
     await page.locator("#say", { hasText: "Done" }).waitFor({ state: "attached" });
     assert.deepEqual(await kept(page).locator("textarea").evaluateAll((all) => all.map((it) => it.value)), more ? ["and more"] : []);
   }
-  await kept(page).getByText("What you typed since. It wasn’t sent.").waitFor();
+  await kept(page).getByText("What you typed after that. It wasn’t sent.").waitFor();
   assert.equal((await site.get(`/api/topics/${topic}`)).topic.status, "open");
 });
 

@@ -20,6 +20,8 @@ const TOKEN_BYTES_MAX: usize = crate::base::limit::CREDENTIAL_BYTES_MAX;
 
 /// The header by which a request names its person.
 const PERSON_HEADER: &str = "x-notes-person";
+/// A request names somebody else than the person that it comes from.
+pub(in crate::http) const PERSON_MISMATCH: &str = "person_mismatch";
 
 /// The credential of a request.
 #[derive(Clone)]
@@ -150,7 +152,7 @@ pub(in crate::http) fn check_named(headers: &HeaderMap, caller: &Caller) -> Resu
         };
         if !named.to_str().is_ok_and(|it| is_caller(it.trim())) {
             return Err(Error::new(ErrorKind::Forbidden, "somebody else is signed in here now")
-                .code("person_mismatch")
+                .code(PERSON_MISMATCH)
                 .hint(
                     "reload the page to go on as them; a program sends the credential of \
                      the person that X-Notes-Person names, or leaves the header out",

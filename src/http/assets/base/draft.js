@@ -161,6 +161,18 @@ export function arrive(form, sent) {
   return [...later.keys()];
 }
 
+/** It has arrived, and another form has been filled with it: takes it out, but for what was typed since. */
+export function takeOut(form, sent) {
+  for (const [{ name }, text] of sent) {
+    const field = form.elements.namedItem(name);
+    if (!text || !field?.matches?.(FIELDS)) continue;
+    const { value, defaultValue } = field;
+    const rest = value.startsWith(text) ? since(value, text).replace(/^\n/, "") : value;
+    // Also if it stays: the draft is what is here.
+    put(field, value === text ? defaultValue : rest);
+  }
+}
+
 /** Returns whether a form is for one message after another. */
 export function isMessage(form) {
   return form.matches(MESSAGE);
@@ -289,9 +301,11 @@ function fill(form, field) {
   for (let it = field.closest("details"); it; it = it.parentElement.closest("details")) it.open = true;
 }
 
-document.addEventListener("submit", ({ target, defaultPrevented }) => {
-  // A form that a module sends is reset when it has arrived.
-  if (target.matches("[data-draft]:not([data-inline])") && !defaultPrevented) forget(target);
+document.addEventListener("submit", ({ target, submitter, defaultPrevented }) => {
+  // A form that a module sends is reset when it has arrived. What a button takes to another form is
+  // kept: nothing is saved by it, and it may not get there.
+  const isKept = defaultPrevented || submitter?.hasAttribute("formaction");
+  if (target.matches("[data-draft]:not([data-inline])") && !isKept) forget(target);
 });
 document.addEventListener("wb:swapped", restore);
 restore();

@@ -19,10 +19,10 @@ let waited = 0;
 /** What a form says that nobody answered. */
 export const UNREACHABLE = "Can’t reach this site right now. What you typed is still here.";
 /** What a form says if what it sent before has arrived, and something else is in it now. */
-const HAS_ARRIVED = "What you sent before has arrived. What is here now hasn’t been sent: send it again to send all of it as well.";
+const HAS_ARRIVED = "What you sent before has arrived. This text hasn’t been sent. If you send it now, all of it is posted as well.";
 
 /** What stands over words that were typed behind those that were sent. */
-export const SINCE = "What you typed since. It wasn’t sent.";
+export const SINCE = "What you typed after that. It wasn’t sent.";
 
 /** What a form says whose button was another one a moment ago. */
 const UNSEEN = "Another button was here a moment ago. Press again if you mean this one.";
@@ -101,7 +101,8 @@ async function deliver(form, queue) {
   try {
     const answer = await fetch(action, { method: "POST", body });
     const page = swap.parse(await answer.text());
-    settle(name);
+    // A proxy that waits no longer does not know whether it has arrived.
+    if (answer.status < 500) settle(name);
     again = answer.ok ? null : formAgain(form, page);
     problem = answer.ok || again ? null : refusalOf(page);
     code = answer.ok ? "" : codeOf(page);
@@ -112,7 +113,13 @@ async function deliver(form, queue) {
     // The answer says what the text is now, in this form only.
     if (!problem) form.querySelectorAll("[data-began]").forEach((it) => it.removeAttribute("data-began"));
     if (answer.ok) {
+      // Filled with what was on its way.
+      const anew = form.isConnected ? null : formThere(form);
       const later = draft.arrive(form, sent);
+      if (anew) {
+        draft.comeBack(form);
+        draft.takeOut(anew, sent);
+      }
       if (host) inPart(form, host, sent, later);
       else show(form, page, answer.url, sent, later);
     }
@@ -197,6 +204,12 @@ function show(form, page, url, sent, later) {
   main.focus({ preventScroll: true });
 }
 
+/** Returns the form for the same messages that is on the page now. */
+function formThere({ dataset: { composer } }) {
+  const forms = [...document.querySelectorAll("form[data-composer]")];
+  return forms.find((it) => it.dataset.composer === composer) ?? null;
+}
+
 /** What was typed into a form that is gone by now stays, to be copied; what was sent does not. */
 function keepLater(form, sent, later, place) {
   const { decision, composer } = form.dataset;
@@ -214,6 +227,9 @@ function keepLater(form, sent, later, place) {
     return !isSent;
   });
   if (form.isConnected || !words || boxes.some((it) => textOf(it).includes(words))) return;
+  // It is in its form again.
+  const there = formThere(form);
+  if (there && draft.typedIn(there).includes(words)) return;
   place.prepend(draft.unsent(words, SINCE, name));
 }
 

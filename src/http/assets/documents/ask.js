@@ -1,10 +1,15 @@
 // Requests of the forms beside a document, and their errors.
 
+const SIGNED_OUT = {
+  message: "you are signed out", hint: "sign in again in another tab, then send again: what you wrote is still here",
+};
+
 /** An error of the server, with its message. */
 export class Refused extends Error {
   constructor({ code = "", message = "The server didn’t answer.", hint = "" } = {}) {
     // How a program goes on; the page has a link for it.
     if (code === "source_gone") hint = "what you wrote is kept";
+    if (code === "person_mismatch") hint = "reload the page to go on as them; what you wrote is kept for you";
     super(hint ? `${sentence(message)} ${sentence(hint)}` : sentence(message));
     this.code = code;
   }
@@ -27,6 +32,7 @@ export async function ask(address, options = {}) {
     throw new Refused({ message: "can’t reach the server", hint: "what you wrote is still here" });
   }
   const body = await answer.json().catch(() => ({}));
+  if (answer.status === 401) throw new Refused({ ...SIGNED_OUT, code: body.error?.code });
   if (!answer.ok) throw new Refused(body.error);
   return body;
 }

@@ -2,7 +2,6 @@
 
 import { html } from "./swap.js";
 import { button } from "./reader.js";
-import { say } from "./say.js";
 
 export class Thread {
   /** The Topic whose thread is unfolded. */
@@ -60,11 +59,12 @@ export class Thread {
     if (this.topic !== topic) return;
     if (!text) {
       this.topic = "";
-      say("The thread can’t be loaded right now.");
+      this.reader.hint("The thread can’t be loaded right now.");
       return;
     }
     const card = this.card();
-    if (!card) return;
+    // It was asked for several times.
+    if (!card || card.querySelector(".note-thread")) return;
     const box = document.createElement("div");
     box.className = "note-thread";
     box.dataset.keep = "";
@@ -84,6 +84,7 @@ export class Thread {
     this.reader.layout();
     const box = card.getBoundingClientRect();
     const by = Math.min(box.bottom + 16 - innerHeight, box.top - 80);
+    this.reader.moved++;
     if (by > 0) scrollBy({ top: by, behavior: "instant" });
   }
 

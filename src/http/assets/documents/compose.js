@@ -34,6 +34,8 @@ export class Compose {
   /** Whether the button stands beside a block without words: no selection keeps it there. */
   isOfBlock = false;
   key = "";
+  /** How often the form was opened: what is being sent belongs to one of those times. */
+  opened = 0;
   /** The key of what was sent without an answer by now. */
   sentKey = "";
   /** Whether the form says that the document is gone. */
@@ -268,7 +270,7 @@ export class Compose {
     if (!isSame && !about) {
       this.typed.isCarried = this.isChange;
       this.keep();
-      say("What you wrote is kept. Select the passage again.");
+      this.reader.hint("What you wrote is kept. Select the passage again.");
       return;
     }
     this.open(about ?? null, { isAgain: true, takesFocus: false });
@@ -293,6 +295,7 @@ export class Compose {
   }
 
   async open(about, { isAgain = false, takesFocus = true } = {}) {
+    this.opened += 1;
     this.offered = null;
     this.about = about;
     if (!about) this.isChange = false;
@@ -359,7 +362,7 @@ export class Compose {
     // What is replaced is no longer what was typed over: the difference is shown before it is sent.
     const isOther = this.typed.stands(about.passage.editable.quote.replaceAll("\r\n", "\n"));
     if (isOther && this.isChange) about.isOther = true;
-    if (about.isOther) this.trouble.textContent = "The passage has changed. Check below what you change in it now.";
+    if (about.isOther) this.trouble.textContent = "The passage has changed. Check your change below before you send it.";
     this.diff.draw();
     this.dress();
     this.rise();
@@ -396,29 +399,33 @@ export class Compose {
     this.send.disabled = true;
     this.isOfGone = false;
     this.trouble.textContent = "";
-    await this.trySending(SENDS_MAX);
+    // Nothing is sent that is typed while the passage is asked for.
+    await this.trySending(SENDS_MAX, [this.body.value, this.heading.value, this.words.value]);
     this.send.disabled = false;
   }
 
-  async trySending(left) {
-    const { about } = this;
+  async trySending(left, sent) {
+    const { about, moving, isChange, opened } = this;
+    const isMine = () => this.isOpen && this.opened === opened && this.isChange === isChange;
     const wasOther = about?.isOther;
+    let isOut = false;
     try {
       const passage = about && await this.resolve(about);
+      // It was closed, or is about something else by now.
+      if (!isMine()) return;
       // Nobody has seen yet what this would replace.
       if (about?.isOther && !wasOther) return;
       this.trouble.textContent = "";
       const selection = passage && this.bytes(passage);
-      const { moving, isChange } = this;
-      const sent = [this.body.value, this.heading.value, this.words.value];
+      if (!isChange) sent[2] = this.words.value;
       const at = this.typed.at;
-      const mine = this.key;
-      const made = moving ? await this.move(selection) : await this.make(selection);
+      isOut = true;
+      const made = moving ? await this.move(selection) : await this.make(selection, sent);
       const why = made.not_started ? ` No job started: ${sentence(made.not_started.message)}` : "";
       const done = moving ? "Topic moved." : isChange ? `Suggestion sent.${why}` : "Topic opened.";
       const isMore = !moving && this.empty(sent, at);
       // Somebody has begun to write about something else: that stays open.
-      const isOther = this.isOpen && this.key !== mine;
+      const isOther = this.isOpen && this.opened !== opened;
       if (isOther) this.keep();
       else if (isMore && this.isOpen) this.goOnWriting(done);
       else this.close();
@@ -428,10 +435,12 @@ export class Compose {
       if (!this.isOpen && isChange) this.reader.thread.open(made.id);
       say(done);
     } catch (cause) {
+      // Nothing was sent of what is no longer meant.
+      if (cause instanceof Refused && !isOut && !isMine()) return;
       await this.refused(cause);
       // The passage is the same in the new text.
-      const isFound = this.isOpen && this.about && this.about !== about && !this.about.isOther;
-      if (cause.code === "source_changed" && isFound && left > 1) await this.trySending(left - 1);
+      const isFound = isMine() && this.about && this.about !== about && !this.about.isOther;
+      if (cause.code === "source_changed" && isFound && left > 1) await this.trySending(left - 1, sent);
     }
   }
 
@@ -457,17 +466,17 @@ export class Compose {
     return this.isChange ? { blob, start: editable.start, end: editable.end } : { blob, start, end };
   }
 
-  make(selection) {
+  make(selection, [body, heading, words]) {
     if (this.isChange) {
       return this.post("/api/topics", {
-        source_path: this.reader.root.dataset.path, body: this.body.value, selection,
-        suggestion: this.words.value, propose: true,
+        source_path: this.reader.root.dataset.path, body, selection,
+        suggestion: words, propose: true,
       });
     }
     const about = selection ? { selection } : { global: true };
-    const title = this.heading.value.trim();
+    const title = heading.trim();
     return this.post("/api/topics", {
-      source_path: this.reader.root.dataset.path, body: this.body.value, ...about, ...(title ? { title } : {}),
+      source_path: this.reader.root.dataset.path, body, ...about, ...(title ? { title } : {}),
     });
   }
 

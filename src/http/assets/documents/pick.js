@@ -25,6 +25,7 @@ export class Pick {
     const seen = blocks.findIndex((it) => it.getBoundingClientRect().bottom > 90);
     if (reader.isLines || seen < 0) return false;
     this.blocks = blocks;
+    reader.unhint();
     this.hint ??= this.makeHint();
     this.hint.hidden = false;
     // What a change is suggested of are words.
@@ -83,7 +84,9 @@ export class Pick {
   }
 
   key(event) {
-    if (!this.picked || event.ctrlKey || event.metaKey || event.altKey) return;
+    // What is written elsewhere meanwhile is no choice.
+    const isElsewhere = event.target.closest?.("input, textarea, select, dialog");
+    if (!this.picked || isElsewhere || event.ctrlKey || event.metaKey || event.altKey) return;
     const [from, to] = this.picked;
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
     if (step) {

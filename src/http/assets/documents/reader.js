@@ -72,6 +72,13 @@ class Reader {
   active = "";
   due = 0;
   moved = 0;
+  /** Takes away what `hint` shows. */
+  unhint = () => {};
+  loading = null;
+  /** Whether a new text was asked for while one was on its way. */
+  isStale = false;
+  /** Whether a new text is being put here. */
+  isPutting = false;
 
   constructor(root) {
     this.root = root;
@@ -285,21 +292,31 @@ class Reader {
   comeBack() {
     if (!this.text.querySelector(".md-part")) return;
     const key = () => `wb-place ${globalThis.navigation?.currentEntry?.key ?? location.pathname}`;
-    let place = null;
+    const goBack = () => {
+      const place = JSON.parse(sessionStorage.getItem(key()));
+      const block = place?.words &&
+        [...this.text.querySelectorAll("[data-b]")].find((it) => it.textContent.startsWith(place.words));
+      if (block) this.settle(() => block.getBoundingClientRect().top - place.top);
+    };
+    const leave = () => {
+      const { words = "", top = 0 } = this.anchor() ?? {};
+      sessionStorage.setItem(key(), JSON.stringify({ words: words.slice(0, PLACE_UNITS), top }));
+    };
     try {
-      place = JSON.parse(sessionStorage.getItem(key()));
+      if (["reload", "back_forward"].includes(performance.getEntriesByType("navigation")[0]?.type)) goBack();
+      else sessionStorage.getItem(key());
     } catch {
       return; // A browser that keeps nothing does as it can.
     }
+    addEventListener("pagehide", leave);
+    // Without it nobody knows which entry of the history is left.
+    const { navigation } = globalThis;
+    if (!navigation) return;
     history.scrollRestoration = "manual";
-    addEventListener("pagehide", () => {
-      const { words = "", top = 0 } = this.anchor() ?? {};
-      sessionStorage.setItem(key(), JSON.stringify({ words: words.slice(0, PLACE_UNITS), top }));
-    });
-    const isBack = ["reload", "back_forward"].includes(performance.getEntriesByType("navigation")[0]?.type);
-    const block = isBack && place?.words &&
-      [...this.text.querySelectorAll("[data-b]")].find((it) => it.textContent.startsWith(place.words));
-    if (block) this.settle(() => block.getBoundingClientRect().top - place.top);
+    let way = "";
+    navigation.addEventListener("navigate", leave);
+    navigation.addEventListener("currententrychange", ({ navigationType }) => { way = navigationType; });
+    addEventListener("hashchange", () => { if (way === "traverse") goBack(); });
   }
 
   step(by) {
@@ -397,24 +414,37 @@ class Reader {
       for (const key of ["c", "s"]) bind(key, "Open a Topic, suggest a change", () => this.onlyReads(), { when });
     }
     addEventListener("keydown", (event) => {
-      if (event.key !== "Escape" || event.defaultPrevented) return;
+      if (event.key !== "Escape" || event.defaultPrevented || event.isComposing) return;
       if (this.compose.escape()) return event.preventDefault();
       if (this.root.classList.contains("is-sheet")) this.sheet(false);
       else if (this.active) this.activate("");
     });
   }
 
-  /** Says to a viewer why nothing opens, until something else is selected. */
+  /** Says to a viewer why nothing opens. */
   onlyReads() {
-    if (document.querySelector(".reader-hint")) return;
+    this.hint("You can read this document. Only members and admins can comment or suggest changes.");
+  }
+
+  /** Shows a sentence until something else is selected, or pressed. */
+  hint(text) {
+    if (document.querySelector(".reader-hint:not([hidden])")) return;
     const hint = document.createElement("div");
     hint.className = "reader-hint";
     const words = document.createElement("span");
-    words.textContent = "You can read this document. Only members and admins can comment or suggest changes.";
+    words.textContent = text;
     hint.append(words);
     document.body.append(hint);
-    say(words.textContent);
-    document.addEventListener("selectionchange", () => hint.remove(), { once: true });
+    say(text);
+    // A browser tells of the selection that it begins with, too.
+    const [before, end] = [String(getSelection()), new AbortController()];
+    this.unhint = () => {
+      hint.remove();
+      end.abort();
+    };
+    const look = () => { if (String(getSelection()) !== before) this.unhint(); };
+    document.addEventListener("selectionchange", look, { signal: end.signal });
+    addEventListener("pointerdown", this.unhint, { signal: end.signal });
   }
 
   // --- keeping the page true ---
@@ -429,12 +459,21 @@ class Reader {
 
   /** Has the new text, unless somebody writes about words that are not in it. */
   reload() {
-    this.loading ??= this.load().finally(() => { this.loading = null; });
+    // What is on its way may be older than what is asked for.
+    if (!this.isPutting) this.isStale = this.loading !== null;
+    this.loading ??= this.loadLatest().finally(() => { this.loading = null; });
     return this.loading;
   }
 
+  async loadLatest() {
+    do {
+      this.isStale = false;
+      await this.load();
+    } while (this.isStale);
+  }
+
   async load() {
-    const [kept, before] = [this.anchor(), this.blob];
+    const before = this.blob;
     const ids = this.isLines ? ["text", "notes"] : ["text", "contents", "notes"];
     try {
       const answer = await fetch(location.pathname + location.search, {
@@ -449,12 +488,19 @@ class Reader {
       const place = isWritten && fresh && this.compose.placeIn(fresh);
       if (isWritten && !place) return;
       const folds = new Map(this.folds().map((it) => [it.dataset.key, it.open]));
-      swap.elements(page, ids);
+      // The reader may have gone on meanwhile.
+      const kept = this.anchor();
+      this.isPutting = true;
+      try {
+        swap.elements(page, ids);
+      } finally {
+        this.isPutting = false;
+      }
       // One that has come to another part of the text is another element.
       for (const fold of this.folds()) fold.open = folds.get(fold.dataset.key) ?? fold.open;
       this.read();
       this.follow();
-      this.restore(kept);
+      this.restore(kept, this.blob !== before);
       if (this.blob !== before) say("The document has changed. This is the new text.");
       if (place) await this.compose.goOn(place);
     } catch {
@@ -475,12 +521,16 @@ class Reader {
     return null;
   }
 
-  restore(kept) {
+  restore(kept, isOther) {
     if (!kept || scrollY === 0) return;
+    const off = (it) => it.getBoundingClientRect().top - kept.top;
     const same = [...this.text.querySelectorAll("[data-b]")].filter((it) => it.textContent === kept.words);
-    const offs = same.map((it) => it.getBoundingClientRect().top - kept.top);
-    const least = offs.sort((a, b) => Math.abs(a) - Math.abs(b))[0];
-    if (least) scrollBy({ top: least, behavior: "instant" });
+    const [least] = same.map((it) => [it, off(it)]).sort(([, a], [, b]) => Math.abs(a) - Math.abs(b));
+    if (!least) return;
+    const [block, by] = least;
+    if (by) scrollBy({ top: by, behavior: "instant" });
+    // What is above it may not have its true height yet.
+    if (isOther) this.settle(() => (block.isConnected ? off(block) : 0));
   }
 
   /** Finds the headings of the contents anew, and marks the one under which the reader is. */

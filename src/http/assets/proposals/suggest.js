@@ -91,7 +91,7 @@ class Sight {
     if (hasChanged && this.isTold) this.warning.meet(this.passage());
     this.isTold &&= !hasChanged;
     this.words.textContent = hasChanged
-      ? "The passage has changed. Check below what you change in it now." : "";
+      ? "The passage has changed. Check your change below before you send it." : "";
     if (!this.isThread) this.compare(hasChanged ? this.passage() : "");
     this.shown.draw();
   }

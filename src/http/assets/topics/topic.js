@@ -107,7 +107,10 @@ function rescue(root, { page, ids }) {
     if (!isSending(form)) show(form, root, host);
     else {
       // What is on its way may be the very thing that takes its form away.
-      ifRefused(form, () => { if (!form.isConnected) show(form, root, host); });
+      ifRefused(form, () => {
+        // It may be back, with what was typed.
+        if (!form.isConnected && !formOf(root, placeOf(form))) show(form, root, host);
+      });
       if (isMessage(form)) goOn(form, root, host, SINCE);
     }
   }

@@ -6,6 +6,7 @@ use hyper::StatusCode;
 use crate::documents::{NOT_A_SOURCE, SOURCE_GONE};
 use crate::http::access::gate::NO_ROUTE;
 use crate::http::access::origin::CROSS_ORIGIN;
+use crate::http::access::who::PERSON_MISMATCH;
 use crate::http::pages::{Frame, Name, Plain, Visible};
 use crate::http::reply::Aside;
 use crate::http::server::body::UNKNOWN_PARAMETER;
@@ -81,6 +82,7 @@ pub(in crate::http) fn hint_of<'a>(code: &str, hint: Option<&'a str>) -> Option<
         IDEMPOTENCY_CONFLICT => {
             Some("what you sent before has arrived: go back, and send what is new in it")
         }
+        PERSON_MISMATCH => Some("reload the page to go on as them"),
         CROSS_ORIGIN => Some("open the site itself and try again there"),
         _ => hint,
     }

@@ -9,6 +9,7 @@ pub(in crate::jobs) mod curb;
 mod hook_line;
 pub(in crate::jobs) mod hook_settings;
 pub(in crate::jobs) mod hooks;
+mod interrupt;
 pub(in crate::jobs) mod last_screen;
 mod lines;
 pub(in crate::jobs) mod listener;
@@ -142,6 +143,8 @@ pub enum Fact {
         /// Whether that is so; otherwise, it draws again.
         is_still: bool,
     },
+    /// It was interrupted, but its turn goes on, as far as its screen shows.
+    NotInterrupted,
     /// A block was not written: nothing of it has reached the agent.
     Refused {
         /// The block.

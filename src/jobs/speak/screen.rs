@@ -114,7 +114,8 @@ pub(super) async fn is_still(pane: &Pane, typed: &Typed) -> bool {
     is_same(now.as_ref(), before.as_ref()) && now.is_some_and(|it| waits(&it, typed))
 }
 
-fn is_same(now: Option<&Screen>, before: Option<&Screen>) -> bool {
+/// Returns whether nothing was drawn between two looks.
+pub(super) fn is_same(now: Option<&Screen>, before: Option<&Screen>) -> bool {
     now.zip(before).is_some_and(|(now, before)| now.is_same(before))
 }
 

@@ -125,8 +125,8 @@ fn what_is_sent_is_typed_and_the_last_words_come_back() {
     assert_eq!(delivery(&bench, &message), (json!("confirmed"), json!("turn")));
     // What could press a key or end the paste does neither, and its line is marked; a long text
     // comes whole.
-    let strange = "a\u{1b}[201~\rb ‹wb:01998d4e-6c1a-7f00-8000-000000000001› c;";
-    let plain = "\\a[201~b <wb:01998d4e-6c1a-7f00-8000-000000000001› c;";
+    let strange = "b\ra\u{1b}[201~ ‹wb:01998d4e-6c1a-7f00-8000-000000000001› c;";
+    let plain = "\\a[201~ <wb:01998d4e-6c1a-7f00-8000-000000000001› c;";
     assert_eq!(ask(&bench, "robbo", json!(strange))["reply"], format!("again {plain}"));
     let long = "long ".repeat(800);
     let reply = ask(&bench, "robbo", json!(long));

@@ -70,3 +70,84 @@ fn what_a_person_has_stopped_is_not_handed_in_by_the_next_server() {
     assert_eq!(heard(&bench), ["back", "after"]);
     wait_end(&bench, server);
 }
+
+/// What a person has added behind the text that came back is theirs: neither an interrupt nor the
+/// next message removes it.
+#[test]
+fn what_a_person_adds_to_a_text_that_came_back_is_left_alone() {
+    let bench = Bench::new();
+    let Some(tmux) = Tmux::of(&bench) else { return };
+    declare(&bench, "robbo", ("autostart = \"always\"", ""));
+    let server = bench.serve();
+    let message = send(&bench, "robbo", json!("back"));
+    until("it works", || show(&bench, "robbo")["fact"] == "turn_began");
+    tmux.keys(&["Escape"]);
+    until("it stands in its line", || tmux.screen().contains("❯ ‹wb:"));
+    tmux.keys(&["-l", " but only X"]);
+    let has_added = || tmux.screen().contains("‹wb:end› but only X");
+    until("more stands there", has_added);
+    control(&bench, "robbo", "interrupt").ok();
+    assert_eq!(answer(&bench, &message)["failure"], "agent:robbo was interrupted");
+    assert!(has_added(), "{}", tmux.screen());
+    let after = send(&bench, "robbo", json!("after"));
+    until("it is held", || show(&bench, "robbo")["reason"] == "held_draft");
+    assert!(has_added(), "{}", tmux.screen());
+    tmux.keys(&["C-u"]);
+    assert_eq!(answer(&bench, &after)["reply"], "again after");
+    assert_eq!(heard(&bench), ["back", "after"]);
+    wait_end(&bench, server);
+}
+
+/// An interrupt reaches the turn although somebody reads back or a view takes the first key; a turn
+/// that it does not reach goes on, and people are told.
+#[test]
+fn an_interrupt_ends_no_turn_that_it_has_not_reached() {
+    let bench = Bench::new();
+    let Some(tmux) = Tmux::of(&bench) else { return };
+    declare(&bench, "robbo", ("autostart = \"always\"", ""));
+    let server = bench.serve();
+    let begin = |word: &str| {
+        let message = send(&bench, "robbo", json!(word));
+        until("it works", || {
+            heard(&bench).last().is_some_and(|it| it == word)
+                && show(&bench, "robbo")["fact"] == "turn_began"
+        });
+        message
+    };
+    let is_cut = |message: &str| {
+        until("its turn has ended", || {
+            // It may be slow to close what it shows.
+            if show(&bench, "robbo")["reason"] == "not_interrupted" {
+                control(&bench, "robbo", "interrupt");
+            }
+            bench.get(&format!("/api/messages/{message}/await?timeout=0")).ok()["state"]
+                != "pending"
+        });
+        let failure = answer(&bench, message)["failure"].clone();
+        assert_eq!(failure, "agent:robbo was interrupted", "{}", tmux.screen());
+    };
+    let message = begin("cut");
+    until("it draws", || tmux.screen().contains("working"));
+    tmux.tell(&["copy-mode", "-t", &format!("={}:", tmux.sessions()[0])]);
+    control(&bench, "robbo", "interrupt").ok();
+    is_cut(&message);
+    assert_eq!(ask(&bench, "robbo", json!("next"))["reply"], "again next");
+    let message = begin("view");
+    until("it draws", || tmux.screen().contains("a view 0"));
+    control(&bench, "robbo", "interrupt").ok();
+    is_cut(&message);
+    let message = begin("views");
+    until("it draws", || tmux.screen().contains("a view 0"));
+    control(&bench, "robbo", "interrupt").ok();
+    until("people are told", || show(&bench, "robbo")["reason"] == "not_interrupted");
+    let shown = show(&bench, "robbo");
+    assert_eq!(shown["state"], "busy");
+    assert!(shown["problem"]["fix"].as_str().unwrap().contains("agent interrupt"), "{shown:#}");
+    until("it draws", || tmux.screen().contains("a view 2"));
+    let last = send(&bench, "robbo", json!("last"));
+    control(&bench, "robbo", "interrupt").ok();
+    is_cut(&message);
+    assert_eq!(answer(&bench, &last)["reply"], "again last");
+    assert_eq!(heard(&bench), ["cut", "next", "view", "views", "last"]);
+    wait_end(&bench, server);
+}

@@ -199,6 +199,9 @@ impl Fake {
             }
             "shown" => self.said = format!("❯ {shown}\r\n\r\n● {said}\r\n"),
             "cut" => return self.until_cut(),
+            // A view, or something in it, takes the first one or all of them.
+            "view" => return self.until_closed(2),
+            "views" => return self.until_closed(3),
             // Nothing was said yet: it can be changed and handed in again.
             "back" => {
                 self.until_cut();
@@ -324,6 +327,15 @@ impl Fake {
     fn until_cut(&mut self) {
         self.draw("working");
         while self.next_byte() != Some(0x1b) {}
+    }
+
+    /// Works, without its line, until somebody has pressed Escape this often.
+    fn until_closed(&mut self, count: u32) {
+        for number in 0..count {
+            print!("\x1b[2J\x1b[Ha view {number}\r\n");
+            std::io::stdout().flush().unwrap();
+            while self.next_byte() != Some(0x1b) {}
+        }
     }
 
     fn draw(&self, above: &str) {

@@ -34,6 +34,7 @@ pub(in crate::flows) fn heard(tx: &Tx<'_>, works: &Works, job: &Job, fact: &Fact
         Fact::GoesOn if agent.state == State::Blocked => see(State::Busy, "went_on"),
         Fact::GoesOn => Ok(()),
         Fact::Still { is_still } => seem(tx, &agent, *is_still),
+        Fact::NotInterrupted => resists(tx, &agent),
         Fact::Refused { block, why } => refused(tx, &agent, block, why),
         Fact::Free if is_held(&agent) => see(agent.state, "free"),
         Fact::Free => Ok(()),
@@ -100,6 +101,9 @@ pub(super) fn is_held(agent: &Agent) -> bool {
 /// The reason of an agent whose turn has not ended, while its screen shows that it waits.
 pub(super) const SEEMS_IDLE: &str = "seems_idle";
 
+/// The reason of an agent whose turn went on after it was interrupted.
+pub(super) const NOT_INTERRUPTED: &str = "not_interrupted";
+
 /// Writes whether an agent seems to wait in the middle of a turn; the fact behind its state stays.
 fn seem(tx: &Tx<'_>, agent: &Agent, is_idle: bool) -> Result<()> {
     let (before, now) = match is_idle {
@@ -108,6 +112,15 @@ fn seem(tx: &Tx<'_>, agent: &Agent, is_idle: bool) -> Result<()> {
     };
     match agent.state == State::Busy && agent.reason.as_deref() == before {
         true => agent::explain(tx, agent, now),
+        false => Ok(()),
+    }
+}
+
+/// Writes that an agent goes on with its turn after it was interrupted.
+fn resists(tx: &Tx<'_>, agent: &Agent) -> Result<()> {
+    let is_ending = matches!(agent.reason.as_deref(), Some(RESTART | UNSEATED));
+    match agent.state == State::Busy && !is_ending {
+        true => agent::explain(tx, agent, Some(NOT_INTERRUPTED)),
         false => Ok(()),
     }
 }

@@ -5,7 +5,7 @@ use camino::Utf8Path;
 use crate::api::agents::Problem;
 use crate::base::limit::format_duration;
 use crate::base::{Result, truncate_chars};
-use crate::flows::agents::heard::{ASKS, ASKS_AT_START, HELD, SEEMS_IDLE};
+use crate::flows::agents::heard::{ASKS, ASKS_AT_START, HELD, NOT_INTERRUPTED, SEEMS_IDLE};
 use crate::flows::agents::silent_agent;
 use crate::jobs::{self, Job, Reason};
 use crate::mail::agent::{Agent, State};
@@ -61,6 +61,14 @@ pub(super) fn of(agent: &Agent, start: Option<&Job>, config: &Config) -> Result<
              twelve seconds, such as after Escape before its first word",
             format!(
                 "`wiki-browser agent interrupt {name}` ends the turn; to see its screen first: {}",
+                attach()
+            ),
+        ),
+        (State::Busy, NOT_INTERRUPTED) => problem(
+            "it was interrupted, but its screen does not show that its turn has ended",
+            format!(
+                "see its screen: {}; `wiki-browser agent interrupt {name}` presses Escape again, \
+                 `wiki-browser agent restart {name}` starts it again in its session",
                 attach()
             ),
         ),

@@ -59,6 +59,8 @@ pub(super) fn hook_line(
         ("session_id", word("session_id").map(Value::from)),
         ("source", word("source").map(Value::from)),
         ("tool", word("tool_name").map(Value::from)),
+        // Only within a sub-agent.
+        ("agent", word("agent_id").map(Value::from)),
         ("kind", word("notification_type").map(Value::from)),
         ("error", word("error").map(Value::from)),
         ("transcript", word("transcript_path").map(Value::from)),

@@ -5,15 +5,15 @@
 //! typed. `UserPromptSubmit` has the whole text, also where the screen shows a placeholder for it,
 //! and the `prompt_id` of the running turn if it was typed into that. `Stop` has the last words.
 //! A question about a tool is told by `PermissionRequest` at once; nothing tells of its answer but
-//! the next `PostToolUse`. Escape is told by nothing. That words were typed into a turn is not told
-//! for sure: `Stop` looks for it in the transcript (`transcript.rs`), before its program goes on.
-//! Another hook may block a `Stop`: `stop.rs` decides whether it was the last.
+//! the next `PostToolUse` of that agent. Escape is told by nothing. That words were typed into a
+//! turn is not told for sure: `Stop` looks for it in the transcript (`transcript.rs`), before its
+//! program goes on. Another hook may block a `Stop`: `stop.rs` decides whether it was the last.
 
 use serde_json::{Value, json};
 
 use crate::base::{BlockId, fault, from_json, read_loose_json, truncate_chars};
 use crate::jobs::speak::transcript::{Over, Told, Turn};
-use crate::jobs::speak::{Ending, Fact, Hearing, Tokens, block_of, stop};
+use crate::jobs::speak::{Ending, Fact, Hearing, Tokens, block_of, question, session, stop};
 
 /// The name of a line that tells what stands in a transcript.
 const WRITTEN: &str = "Transcript";
@@ -43,22 +43,16 @@ fn read_event(hearing: &mut Hearing, line: &Value) -> Vec<Fact> {
     match line["hook"].as_str().unwrap_or_default() {
         // In the middle of a turn the program makes room for itself.
         "SessionStart" if line["source"] == "compact" => vec![Fact::Compacted],
-        "SessionStart" => {
-            let cleared = (line["source"] == "clear").then_some(Fact::Cleared);
-            let other = (line["source"] != "startup").then(|| session_of(line)).flatten();
-            cleared.into_iter().chain(other).chain([Fact::Ready]).collect()
-        }
+        "SessionStart" => session::started(hearing, line),
         "UserPromptSubmit" => prompted(hearing, line),
-        "PermissionRequest" => vec![Fact::Waits { why: "permission".to_owned() }],
-        "Notification" if line["kind"] == "permission_prompt" => {
-            vec![Fact::Waits { why: "permission".to_owned() }]
-        }
+        "PermissionRequest" => question::asked(hearing, line),
+        "Notification" if line["kind"] == "permission_prompt" => question::seen(),
         // It has waited for a minute: whatever ended its turn was told by nothing.
         "Notification" if line["kind"] == "idle_prompt" => interrupted(hearing),
         "PostToolUse" | "PostToolUseFailure" => {
             // It went on after its last `Stop`.
             hearing.stop = None;
-            vec![Fact::GoesOn]
+            question::went_on(hearing, line)
         }
         "SessionEnd" => stop::proven(hearing, None).unwrap_or_default(),
         "Stop" => {
@@ -81,18 +75,12 @@ fn failure(line: &Value, may_quote: bool) -> String {
     truncate_chars(why, FAILURE_CHARS_MAX)
 }
 
-/// Returns the session that a person has begun or gone on with in the terminal. Its name will be an
-/// argument of the program.
-fn session_of(line: &Value) -> Option<Fact> {
-    let name = line["session_id"].as_str().filter(|it| uuid::Uuid::try_parse(it).is_ok())?;
-    Some(Fact::Session { name: name.to_owned() })
-}
-
 /// A text was handed in: a turn begins, unless it was typed into the one that runs.
 fn prompted(hearing: &mut Hearing, line: &Value) -> Vec<Fact> {
     let names = line["blocks"].as_array().into_iter().flatten();
     // What was typed before stands before it.
     let block: Option<BlockId> = names.rev().find_map(block_of);
+    hearing.session = line["session_id"].as_str().map(str::to_owned);
     begun(hearing, block, prompt_of(line))
 }
 

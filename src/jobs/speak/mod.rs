@@ -9,6 +9,7 @@ pub(in crate::jobs) mod curb;
 mod hook_line;
 pub(in crate::jobs) mod hook_settings;
 pub(in crate::jobs) mod hooks;
+mod interrupt;
 pub(in crate::jobs) mod last_screen;
 mod lines;
 pub(in crate::jobs) mod listener;
@@ -18,7 +19,9 @@ mod parts;
 mod pi;
 pub(in crate::jobs) mod pieces;
 mod press_enter;
+mod question;
 mod screen;
+mod session;
 mod stop;
 mod talk;
 mod transcript;
@@ -140,6 +143,8 @@ pub enum Fact {
         /// Whether that is so; otherwise, it draws again.
         is_still: bool,
     },
+    /// It was interrupted, but its turn goes on, as far as its screen shows.
+    NotInterrupted,
     /// A block was not written: nothing of it has reached the agent.
     Refused {
         /// The block.
@@ -222,6 +227,8 @@ pub(super) struct Hearing {
     ended_prompt: Option<String>,
     /// The last text of ours whose turn has ended.
     ended_block: Option<BlockId>,
+    /// The session in which something was handed in last.
+    session: Option<String>,
     /// Whether the turn that ends may hold what somebody typed.
     is_mixed: bool,
     /// What it had answered before a person typed into it.
@@ -236,6 +243,8 @@ pub(super) struct Hearing {
     transcript: Option<String>,
     /// The parts of the answer so far.
     parts: Parts,
+    /// Who in it asks a person something; none is named if it is the agent itself.
+    askers: Vec<Option<String>>,
     /// The last `Stop` of the turn that runs, while its transcript may still show that it goes on.
     stop: Option<Stop>,
 }
@@ -267,6 +276,7 @@ impl Hearing {
             prompt: None,
             ended_prompt: None,
             ended_block: None,
+            session: None,
             is_mixed: false,
             before_typed: None,
             is_typed_into: false,
@@ -274,6 +284,7 @@ impl Hearing {
             talk: Talk::default(),
             transcript: None,
             parts: Parts::default(),
+            askers: Vec::new(),
             stop: None,
         }
     }
@@ -361,6 +372,7 @@ impl Hearing {
         let block = self.turn.take().flatten();
         self.ended_block = block.clone().or(self.ended_block.take());
         (self.works, self.stop, self.is_typed_into) = (false, None, false);
+        self.askers.clear();
         // No row and no prompt takes a zero byte, and a sum of tokens must stay a number.
         let clean = |text: &str| truncate_chars(&text.replace('\0', ""), ANSWER_CHARS_MAX);
         let how = match how {

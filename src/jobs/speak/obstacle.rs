@@ -12,7 +12,7 @@ use tracing::{info, warn};
 use crate::base::BlockId;
 use crate::jobs::speak::screen;
 use crate::jobs::speak::typist::Typist;
-use crate::process::{Front, PaneState, Screen, is_ours, look_in_front};
+use crate::process::{Front, PaneState, Pasted, Screen, look_in_front};
 use crate::script::Proof;
 
 /// So long after a person's last key nothing is pasted, in seconds.
@@ -102,33 +102,43 @@ impl Typist {
             }
             Proof::Screen => self.pane.screen().await,
         };
-        match screen.map(|screen| screen.draft(mark)) {
-            Ok(Some(draft)) if draft.is_empty() => None,
+        let Ok(screen) = screen else { return Some(UNSEEN) };
+        match screen.draft(mark) {
+            Some(draft) if draft.is_empty() => None,
             // It came back, or nobody took it: what follows would be glued to it.
-            Ok(Some(draft)) if is_ours(&draft) && self.clear().await => None,
-            Ok(Some(_)) => Some("draft"),
-            Ok(None) => Some(NO_LINE),
-            Err(_) => Some(UNSEEN),
+            Some(_) if screen.is_only_ours(mark) && self.clear(&screen).await => None,
+            Some(_) => Some("draft"),
+            None => Some(NO_LINE),
         }
     }
 
-    /// Removes a text of ours from the line in which one types; whether nothing is left there.
-    pub(super) async fn clear(&self) -> bool {
+    /// Removes what was seen in the line in which one types, and is ours; whether nothing is left
+    /// there. No key is pressed while anything else is there.
+    pub(super) async fn clear(&self, seen: &Screen) -> bool {
         let Some(mark) = &self.place.typed.input else { return false };
-        let mut is_seen = true;
+        let (mut left, mut is_seen) = (seen.typed(mark), true);
         for _ in 0..CLEAR_KEYS_MAX {
-            if is_seen && let Err(cause) = self.pane.press("C-u").await {
-                warn!("our text is left in its line: {}", cause.chain());
-                return false;
+            if is_seen {
+                match self.pane.press("C-u").await {
+                    Ok(Pasted::Done) => {}
+                    Ok(Pasted::Refused) => return false,
+                    Err(cause) => {
+                        warn!("our text is left in its line: {}", cause.chain());
+                        return false;
+                    }
+                }
             }
             sleep(CLEAR_PAUSE).await;
-            match self.pane.screen().await.map(|screen| screen.draft(mark)) {
-                Ok(Some(draft)) if draft.is_empty() => return true,
-                Ok(Some(draft)) if is_ours(&draft) => is_seen = true,
-                // It is being drawn, or something else is there by now.
-                Ok(None) => is_seen = false,
-                // Somebody types there.
-                Ok(Some(_)) | Err(_) => return false,
+            let Ok(now) = self.pane.screen().await else { return false };
+            if now.draft(mark).is_some_and(|it| it.is_empty()) {
+                return true;
+            }
+            // The key removes from the end. If it is no part of ours, it is being drawn, or
+            // somebody types there.
+            let typed = now.typed(mark);
+            is_seen = !typed.is_empty() && left.starts_with(&typed);
+            if is_seen {
+                left = typed;
             }
         }
         false

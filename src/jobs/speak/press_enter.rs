@@ -12,7 +12,7 @@ use tracing::warn;
 use crate::base::BlockId;
 use crate::jobs::speak::typist::{PAUSE, Typist, send};
 use crate::jobs::speak::{Fact, screen};
-use crate::process::Screen;
+use crate::process::{Screen, has_other_words, is_ours};
 use crate::script::Proof;
 
 /// The first wait for the proof; each next one is longer by [`LONGER`].
@@ -34,8 +34,8 @@ const UNSEEN: &str = "unseen";
 enum Line {
     /// The text stands there; the screen with it.
     Ours(Screen),
-    /// So does an earlier one, that came late.
-    Mixed,
+    /// So does an earlier one, that came late; the screen with both.
+    Mixed(Screen),
     /// It is empty, or somebody else's.
     Other,
     /// It is not on the screen.
@@ -67,10 +67,12 @@ impl Typist {
             }
             return None;
         };
-        match (self.until_there(id, &mark).await, is_new) {
+        // A placeholder names no text: an earlier server's, or that of who sits there.
+        let is_pasted = is_new || self.pane.standing().await.is_ok_and(|it| it.typed_at.is_none());
+        match (self.until_there((id, is_pasted), &mark).await, is_new) {
             (Found::There(screen), _) => {
                 self.desk.arrive();
-                self.press_while_there(id, &mark, screen).await;
+                self.press_while_there((id, is_pasted), &mark, screen).await;
                 None
             }
             (Found::Removed, true) => Some(UNSEEN),
@@ -86,7 +88,7 @@ impl Typist {
         let Some(mark) = &self.place.typed.input else { return };
         let deadline = Instant::now() + SEEN_MAX;
         let mut pause = LOOK_SOON;
-        while self.look(id, mark).await == Line::Hidden
+        while self.look((id, true), mark).await == Line::Hidden
             && Instant::now() < deadline
             && !self.desk.is_over(id)
         {
@@ -95,15 +97,15 @@ impl Typist {
         }
     }
 
-    /// Waits until the text is seen in its line.
-    async fn until_there(&self, id: &BlockId, mark: &str) -> Found {
+    /// Waits until the text is seen in its line; as a placeholder, only if one is ours.
+    async fn until_there(&self, (id, is_pasted): (&BlockId, bool), mark: &str) -> Found {
         let deadline = Instant::now() + SEEN_MAX;
-        let (mut pause, mut has_line) = (LOOK_SOON, false);
+        let (mut pause, mut has_line, mut is_mixed) = (LOOK_SOON, false, false);
         loop {
             if self.desk.is_over(id) {
                 return Found::Over;
             }
-            match self.look(id, mark).await {
+            match self.look((id, is_pasted), mark).await {
                 Line::Ours(screen) => {
                     // It was drawn just now: a key at once could be taken for a part of it.
                     if pause > LOOK_SOON {
@@ -111,13 +113,21 @@ impl Typist {
                     }
                     return Found::There(screen);
                 }
-                Line::Mixed if self.clear().await => return Found::Removed,
-                Line::Mixed => return Found::Over,
+                Line::Mixed(screen) if is_removable(&screen, mark) => {
+                    let is_removed = self.clear(&screen).await;
+                    return if is_removed { Found::Removed } else { Found::Over };
+                }
+                // It is not drawn to its end, or somebody has added words.
+                Line::Mixed(_) => is_mixed = true,
                 Line::Other => has_line = true,
                 Line::Hidden => {}
             }
             if Instant::now() >= deadline {
-                return if has_line { Found::Unseen } else { Found::NoLine };
+                return match (is_mixed, has_line) {
+                    (true, _) => Found::Over,
+                    (_, true) => Found::Unseen,
+                    _ => Found::NoLine,
+                };
             }
             self.desk.until_over(id, pause).await;
             pause = (pause * 2).min(LOOK_LAST);
@@ -125,7 +135,12 @@ impl Typist {
     }
 
     /// Presses the key until the text has left its line, or is proven.
-    async fn press_while_there(&self, id: &BlockId, mark: &str, mut screen: Screen) {
+    async fn press_while_there(
+        &self,
+        (id, is_pasted): (&BlockId, bool),
+        mark: &str,
+        mut screen: Screen,
+    ) {
         let is_by_screen = self.place.typed.proof == Proof::Screen;
         let mut is_seen = true;
         for press in 0..PRESSES_MAX {
@@ -145,12 +160,12 @@ impl Typist {
             if self.desk.is_over(id) {
                 return;
             }
-            match self.look(id, mark).await {
+            match self.look((id, is_pasted), mark).await {
                 Line::Ours(now) => (screen, is_seen) = (now, true),
                 // It is being drawn.
                 Line::Hidden => is_seen = false,
                 // What has left its line was taken, whether or not a hook has told so yet.
-                Line::Mixed | Line::Other => return,
+                Line::Mixed(_) | Line::Other => return,
             }
         }
     }
@@ -180,23 +195,32 @@ impl Typist {
     }
 
     /// Looks at the line in which one types.
-    async fn look(&self, id: &BlockId, mark: &str) -> Line {
+    async fn look(&self, (id, is_pasted): (&BlockId, bool), mark: &str) -> Line {
         match self.pane.screen().await {
-            Ok(screen) => read(screen, mark, id),
+            Ok(screen) => read(screen, mark, (id, is_pasted)),
             Err(_) => Line::Hidden,
         }
     }
 }
 
-fn read(screen: Screen, mark: &str, id: &BlockId) -> Line {
+/// Returns whether all that stands in the line is ours.
+fn is_removable(screen: &Screen, mark: &str) -> bool {
+    let typed = screen.typed(mark);
+    // A placeholder, of the later one, may stand behind the first one.
+    let before = typed.strip_suffix(']').and_then(|it| it.rsplit_once('[')).map(|it| it.0);
+    !is_ours(&typed) || !has_other_words(before.unwrap_or(&typed))
+}
+
+/// Reads the line in which one types; `is_pasted` says whether a placeholder in it is ours.
+fn read(screen: Screen, mark: &str, (id, is_pasted): (&BlockId, bool)) -> Line {
     if !screen.has_line(mark) {
         return Line::Hidden;
     }
     let typed = screen.draft(mark).filter(|it| !it.is_empty());
     let Some(typed) = typed else { return Line::Other };
     let is_mixed = screen.typed_names(mark).iter().any(|it| it != id.as_str());
-    match screen.holds_ours(mark) {
-        true if is_mixed || typed.contains("][") => Line::Mixed,
+    match screen.holds_ours(mark) && (is_pasted || is_ours(&typed)) {
+        true if is_mixed || typed.contains("][") => Line::Mixed(screen),
         true => Line::Ours(screen),
         false => Line::Other,
     }
@@ -210,27 +234,47 @@ mod tests {
     const OLD: &str = "01998d4e-6c1a-7f00-8000-000000000002";
 
     fn line(typed: &str) -> Line {
+        line_after((typed, true))
+    }
+
+    fn line_after((typed, is_pasted): (&str, bool)) -> Line {
         let edge = "────────────";
         let screen = format!("❯ ‹wb:{OLD}› said before\n\n{edge}\n❯ {typed}\n{edge}\n  hint\n");
-        match read(Screen::of(&screen), "❯", &ID.parse().unwrap()) {
+        match read(Screen::of(&screen), "❯", (&ID.parse().unwrap(), is_pasted)) {
             Line::Ours(_) => Line::Ours(Screen::default()),
+            Line::Mixed(_) => Line::Mixed(Screen::default()),
             other => other,
         }
     }
 
     #[test]
     fn a_key_is_pressed_for_our_text_alone() {
-        let ours = Line::Ours(Screen::default());
+        let (ours, mixed) = (Line::Ours(Screen::default()), || Line::Mixed(Screen::default()));
         assert_eq!(line(&format!("‹wb:{ID}› hello")), ours);
         assert_eq!(line("[Pasted text #1 +3 lines]"), ours);
+        // It may be that of a person who sits at the terminal when a server starts.
+        assert_eq!(line_after(("[Pasted text #1 +3 lines]", false)), Line::Other);
+        assert_eq!(line_after((&format!("‹wb:{ID}› hello"), false)), ours);
         assert_eq!(line("what a person wrote"), Line::Other);
         assert_eq!(line(""), Line::Other);
-        assert_eq!(read(Screen::of("May I? (y)"), "❯", &ID.parse().unwrap()), Line::Hidden);
+        assert_eq!(read(Screen::of("May I? (y)"), "❯", (&ID.parse().unwrap(), true)), Line::Hidden);
         // One that came late stands before it, on a line of its own or not.
-        assert_eq!(line(&format!("‹wb:{OLD}› hello‹wb:{ID}› hello")), Line::Mixed);
+        assert_eq!(line(&format!("‹wb:{OLD}› hello‹wb:{ID}› hello")), mixed());
         let (one, two) = ID.split_at(9);
-        assert_eq!(line(&format!("‹wb:{OLD}› hello\n  ‹wb:{one}\n  {two}› hello")), Line::Mixed);
-        assert_eq!(line(&format!("‹wb:{ID}› hel\n  ‹wb:{OLD}› hello")), Line::Mixed);
-        assert_eq!(line("[Pasted text #1 +3 lines][Pasted text #2 +3 lines]"), Line::Mixed);
+        assert_eq!(line(&format!("‹wb:{OLD}› hello\n  ‹wb:{one}\n  {two}› hello")), mixed());
+        assert_eq!(line(&format!("‹wb:{ID}› hel\n  ‹wb:{OLD}› hello")), mixed());
+        assert_eq!(line("[Pasted text #1 +3 lines][Pasted text #2 +3 lines]"), mixed());
+    }
+
+    #[test]
+    fn two_texts_are_removed_only_without_a_persons_words() {
+        let of = |typed: &str| {
+            let edge = "────────────";
+            is_removable(&Screen::of(&format!("{edge}\n❯ {typed}\n{edge}\n")), "❯")
+        };
+        let (old, new) = (format!("‹wb:{OLD}› a ‹wb:end›"), format!("‹wb:{ID}› b ‹wb:end›"));
+        assert!(of(&format!("{old}{new}")) && of(&format!("{old}[Pasted text #2 +3 lines]")));
+        assert!(of("[Pasted text #1 +3 lines][Pasted text #2 +3 lines]"));
+        assert!(!of(&format!("{old} mine {new}")) && !of(&format!("{old}{new} mine")));
     }
 }

@@ -74,7 +74,7 @@ pub(super) async fn watch_still(desk: &Desk, pane: &Pane, typed: &Typed, tell: &
             continue;
         }
         sleep(STILL_EVERY).await;
-        let now = pane.screen().await.ok().filter(|it| it.has_line(mark) && !desk.is_asking());
+        let now = pane.screen().await.ok().filter(|it| may_wait(it, mark) && !desk.is_asking());
         let is_same = now.as_ref().zip(before.as_ref()).is_some_and(|(now, old)| now.is_same(old));
         (before, same) = (now, if is_same { same + 1 } else { 0 });
         let is_still = same >= SEEMS_LOOKS;
@@ -83,6 +83,13 @@ pub(super) async fn watch_still(desk: &Desk, pane: &Pane, typed: &Typed, tell: &
             send(tell, Fact::Still { is_still }).await;
         }
     }
+}
+
+/// Returns whether a screen shows the line in which one types, empty or with a text of ours: that
+/// of a dialog may begin with the same mark.
+fn may_wait(screen: &Screen, mark: &str) -> bool {
+    let is_empty = screen.draft(mark).is_some_and(|it| it.is_empty());
+    screen.has_line(mark) && (is_empty || screen.holds_ours(mark))
 }
 
 /// Returns the end of a turn as the screen tells it: without its words.
@@ -107,7 +114,8 @@ pub(super) async fn is_still(pane: &Pane, typed: &Typed) -> bool {
     is_same(now.as_ref(), before.as_ref()) && now.is_some_and(|it| waits(&it, typed))
 }
 
-fn is_same(now: Option<&Screen>, before: Option<&Screen>) -> bool {
+/// Returns whether nothing was drawn between two looks.
+pub(super) fn is_same(now: Option<&Screen>, before: Option<&Screen>) -> bool {
     now.zip(before).is_some_and(|(now, before)| now.is_same(before))
 }
 
@@ -142,5 +150,18 @@ fn waits(screen: &Screen, typed: &Typed) -> bool {
         (Some(words), None) => screen.plain().contains(words.as_str()),
         (None, Some(mark)) => screen.has_line(mark),
         (None, None) => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_choices_of_a_dialog_are_no_line_that_waits() {
+        let of = |line: &str| may_wait(&Screen::of(&format!("────\n❯ {line}\n────\n")), "❯");
+        assert!(of("") && of("‹wb:01› hello ‹wb:end›") && of("[Pasted text #1 +3 lines]"));
+        assert!(!of("1. Yes") && !of("mine"));
+        assert!(!may_wait(&Screen::of("Do you want to?\n❯ 1. Yes\n  2. No\n"), "❯"));
     }
 }

@@ -99,7 +99,8 @@ mod tests {
         // If the end was not recorded, whatever comes after the turn proves it.
         let idle = json!({"hook": "Notification", "kind": "idle_prompt"});
         let gone = json!({"hook": "SessionEnd"});
-        for proof in [idle, gone, json!({"hook": "UserPromptSubmit", "prompt_id": "p2"})] {
+        let cleared = json!({"hook": "SessionStart", "source": "clear"});
+        for proof in [idle, gone, cleared, json!({"hook": "UserPromptSubmit", "prompt_id": "p2"})] {
             let lines = [&second[..], std::slice::from_ref(&proof)].concat();
             assert_eq!(ends(&lines), four(), "{proof}");
         }

@@ -18,7 +18,7 @@ use tracing::{info, warn};
 
 use crate::base::{BlockId, Clock, Result, fault};
 use crate::jobs::speak::mention::is_filled_in;
-use crate::jobs::speak::{Ending, Fact, Stance, Voice, screen, written};
+use crate::jobs::speak::{Fact, Stance, Voice, screen, written};
 use crate::process::{JobFolder, Pane, Pasted, Terminals, plain, presses_keys, with_token};
 use crate::script::{Proof, Typed};
 
@@ -32,10 +32,6 @@ const PANE_AGAIN: Duration = Duration::from_secs(1);
 /// How long a program may take to say that it takes what is typed, before a person is told: it
 /// may ask something that no hook tells of.
 const START_MAX: Duration = Duration::from_secs(20);
-/// How long after our interrupt a turn may go on before it counts as ended: nothing tells of it.
-const INTERRUPT_MAX: Duration = Duration::from_secs(2);
-/// The same before it is looked whether our own text came back into the line.
-const CLEAR_AFTER: Duration = Duration::from_millis(300);
 /// How long the first text waits for a program to take pastes in brackets: that it does is heard
 /// by a process besides the terminal.
 const BRACKETS_MAX: Duration = Duration::from_secs(2);
@@ -244,6 +240,23 @@ impl Desk {
         std::mem::replace(&mut self.state().has_turn, false)
     }
 
+    /// Ends a turn of whose end nothing else tells.
+    pub(super) fn cut(&self) {
+        self.cut.notify_one();
+    }
+
+    /// Waits until no turn runs, not longer than this; whether none does.
+    pub(super) async fn until_no_turn(&self, wait: Duration) -> bool {
+        let deadline = Instant::now() + wait;
+        while self.state().has_turn && Instant::now() < deadline {
+            tokio::select! {
+                () = self.bell.notified() => {}
+                () = sleep_until(deadline) => {}
+            }
+        }
+        !self.state().has_turn
+    }
+
     /// Waits until there may be something to look for on the screen.
     pub(super) async fn until_watched(&self) {
         self.watched.notified().await;
@@ -427,39 +440,6 @@ impl Typist {
             sleep(PAUSE).await;
         }
         self.hand_in(id, is_new).await
-    }
-
-    /// Returns whether the line in which one types still holds what was pasted.
-    async fn holds_ours(&self) -> bool {
-        let Some(mark) = &self.place.typed.input else { return false };
-        self.pane.screen().await.is_ok_and(|screen| screen.holds_ours(mark))
-    }
-
-    /// Ends the turn that runs. Before its first word the program puts our own text back into its
-    /// line: that is removed, anything else is not.
-    async fn interrupt(&self) {
-        if let Err(cause) = self.pane.press("Escape").await {
-            warn!("nothing is interrupted: {}", cause.chain());
-            return;
-        }
-        let deadline = Instant::now() + INTERRUPT_MAX;
-        let is_open = || self.desk.state().has_turn;
-        sleep(CLEAR_AFTER).await;
-        if self.holds_ours().await && !self.clear().await {
-            warn!("our text is left in its line");
-        }
-        if self.place.typed.proof == Proof::Screen && self.desk.end_turn() {
-            send(&self.tell, screen::ended(Ending::Interrupted)).await;
-        }
-        while is_open() && Instant::now() < deadline {
-            tokio::select! {
-                () = self.desk.bell.notified() => {}
-                () = sleep_until(deadline) => {}
-            }
-        }
-        if is_open() {
-            self.desk.cut.notify_one();
-        }
     }
 
     /// Returns whether the program takes pastes in brackets, in which no key is pressed.

@@ -24,7 +24,7 @@ pub struct Pane {
     pid: i32,
 }
 
-/// The outcome of pasting a text.
+/// The outcome of pasting a text or pressing a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pasted {
     /// The program's terminal has received it.
@@ -203,17 +203,12 @@ impl Pane {
     /// Same as [`Pane::standing`]; it is then unknown whether the text was written.
     pub async fn paste(&self, name: &str, text: &str) -> Result<Pasted> {
         let buffer = format!("wb-{name}");
-        let pid = self.pid;
         let refuse = format!("display-message -p REFUSED ; delete-buffer -b {buffer}");
         let paste =
             format!("paste-buffer -p -r -d -b {buffer} -t {} ; display-message -p PASTED", self.id);
-        let is_other = format!(
-            "#{{||:#{{pane_dead}},#{{||:#{{!=:#{{pane_in_mode}},0}},\
-             #{{||:#{{pane_input_off}},#{{!=:#{{pane_pid}},{pid}}}}}}}}}"
-        );
         let is_other = match presses_keys(text) {
-            true => format!("#{{||:{is_other},#{{!=:{IN_BRACKETS},1}}}}"),
-            false => is_other,
+            true => format!("#{{||:{},#{{!=:{IN_BRACKETS},1}}}}", self.is_other()),
+            false => self.is_other(),
         };
         let is_other = if fault::is_off("pane_guard") { "0" } else { is_other.as_str() };
         let words = [
@@ -230,26 +225,35 @@ impl Pane {
             &refuse,
             &paste,
         ];
-        let said = self.terminals.tell_with(&words, text.as_bytes().to_vec()).await?;
-        match said.contains("PASTED") {
-            true => Ok(Pasted::Done),
-            false => Ok(Pasted::Refused),
-        }
+        Ok(outcome(&self.terminals.tell_with(&words, text.as_bytes().to_vec()).await?))
     }
 
     /// Presses a key, by its tmux name, if the pane accepts input.
     ///
     /// # Errors
     /// Same as [`Pane::standing`].
-    pub async fn press(&self, key: &str) -> Result<()> {
-        let is_other = format!(
-            "#{{||:#{{pane_dead}},#{{||:#{{!=:#{{pane_in_mode}},0}},#{{!=:#{{pane_pid}},{}}}}}}}",
+    pub async fn press(&self, key: &str) -> Result<Pasted> {
+        let (is_other, refuse) = (self.is_other(), "display-message -p REFUSED");
+        let press = format!("send-keys -t {} {key} ; display-message -p PASTED", self.id);
+        let words = ["if-shell", "-F", "-t", &self.id, &is_other, refuse, &press];
+        Ok(outcome(&self.terminals.tell(&words).await?))
+    }
+
+    /// Ends copy mode, in which the program gets no key.
+    ///
+    /// # Errors
+    /// Same as [`Pane::standing`].
+    pub async fn leave_mode(&self) -> Result<()> {
+        self.terminals.tell(&["copy-mode", "-q", "-t", &self.id]).await.map(drop)
+    }
+
+    /// Returns the tmux condition under which nothing is written to it.
+    fn is_other(&self) -> String {
+        format!(
+            "#{{||:#{{pane_dead}},#{{||:#{{!=:#{{pane_in_mode}},0}},\
+             #{{||:#{{pane_input_off}},#{{!=:#{{pane_pid}},{}}}}}}}}}",
             self.pid
-        );
-        let press = format!("send-keys -t {} {key}", self.id);
-        let words =
-            ["if-shell", "-F", "-t", &self.id, &is_other, "display-message -p REFUSED", &press];
-        self.terminals.tell(&words).await.map(drop)
+        )
     }
 
     /// Removes it with its session; its process gets SIGHUP.
@@ -258,5 +262,13 @@ impl Pane {
     /// Same as [`Pane::standing`].
     pub async fn close(&self) -> Result<()> {
         self.terminals.tell(&["kill-session", "-t", &format!("={}", self.session)]).await.map(drop)
+    }
+}
+
+/// Returns whether tmux has written what it was told to.
+fn outcome(said: &str) -> Pasted {
+    match said.contains("PASTED") {
+        true => Pasted::Done,
+        false => Pasted::Refused,
     }
 }

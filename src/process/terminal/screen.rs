@@ -10,7 +10,7 @@
 use unicode_width::UnicodeWidthStr as _;
 
 use crate::base::{Error, Result};
-use crate::process::terminal::text::{OPENS, end_mark, is_ours, token_names};
+use crate::process::terminal::text::{OPENS, end_mark, has_other_words, is_ours, token_names};
 
 /// The tmux format of the numbers that [`Screen::read`] expects before the lines.
 pub(super) const FORM: &str = "#{cursor_flag} #{cursor_y} #{cursor_x} #{pane_width} #{pane_height}";
@@ -113,6 +113,27 @@ impl Screen {
     /// Returns whether a text of ours is in that line: itself, or a placeholder for a long one.
     pub fn holds_ours(&self, mark: &str) -> bool {
         self.draft(mark).is_some_and(|it| is_ours(&it) || it.starts_with('['))
+    }
+
+    /// Returns whether whole texts of ours stand in that line, and no other word.
+    pub fn is_only_ours(&self, mark: &str) -> bool {
+        let typed = self.typed(mark);
+        !typed.is_empty() && !has_other_words(&typed)
+    }
+
+    /// Returns all that was typed into that line and those below it, without what the program puts
+    /// between words, and without its hints.
+    pub fn typed(&self, mark: &str) -> String {
+        let lines: Vec<&str> = self.text.lines().collect();
+        let Some((first, last)) = typed_lines(&lines, mark) else { return String::new() };
+        let end = frame(&lines, last).unwrap_or(lines.len());
+        let from = typed_from(lines[first], mark).map_or(0, |it| it + mark.chars().count());
+        let typed = cells(lines[first])
+            .skip(from)
+            .chain(lines[first + 1..end].iter().copied().flat_map(cells));
+        // The cursor stands on what was typed; what is only dim is a hint.
+        let typed = typed.filter(|it| !it.1 || it.2).map(|it| it.0);
+        typed.filter(|it| !it.is_whitespace() && !FRAME.contains(it)).collect()
     }
 }
 
@@ -266,6 +287,39 @@ mod tests {
         let ours = of("❯ ‹wb:01› hello").unwrap();
         assert!(is_ours(&ours) && !is_ours("x ‹wb:01›"));
         assert_eq!(plain("a\x1b[1mb\x1b[0m  \n\n   \n"), "ab\n");
+    }
+
+    #[test]
+    fn whole_texts_of_ours_are_told_from_what_a_person_adds() {
+        let (edge, dim) = ("────────", "\x1b[2mhint\x1b[0m");
+        let of =
+            |typed: &str| Screen::of(&format!("❯ {OLD}\n\n{edge}\n❯ {typed}\n{edge}\n  below"));
+        for ours in [
+            OLD.to_owned(),
+            format!("{OLD}{OLD}"),
+            format!("{OLD}\x1b[7m \x1b[0m{dim}"),
+            // Wrapped, with empty lines, and with the mark before each line.
+            "‹wb:01› hel\n  lo\n\n  you ‹wb:e\n  nd›".to_owned(),
+            "‹wb:01› one\n❯ two ‹wb:end›".to_owned(),
+        ] {
+            assert!(of(&ours).is_only_ours("❯"), "{ours}");
+        }
+        for other in [
+            String::new(),
+            dim.to_owned(),
+            "mine".to_owned(),
+            format!("mine {OLD}"),
+            format!("{OLD} but only X"),
+            format!("{OLD}\n  but only X"),
+            format!("{OLD} mine {OLD}"),
+            // Its end may be what somebody has changed.
+            "‹wb:01› hello".to_owned(),
+            "[Pasted text #3 +40 lines]".to_owned(),
+        ] {
+            assert!(!of(&other).is_only_ours("❯"), "{other}");
+        }
+        assert!(at(&format!("❯ {OLD}"), 0, 24).is_only_ours("❯"));
+        assert_eq!(of("‹wb:01› one\n  two").typed("❯"), "‹wb:01›onetwo");
     }
 
     /// As Claude Code draws them, below a message that begins with its mark, too.

@@ -16,7 +16,9 @@ const PASTED: [&str; 2] = ["<pasted_content", "</pasted_content"];
 /// be mistaken for one of our marks.
 pub fn sanitized(text: &str) -> String {
     let is_kept = |it: &char| matches!(it, '\n' | '\t') || !it.is_control();
-    let plain: String = text.replace("\r\n", "\n").chars().filter(is_kept).collect();
+    // Each of these ends a line: without it, its words would be joined.
+    let lines = text.replace("\r\n", "\n").replace(['\r', '\u{b}', '\u{c}', '\u{85}'], "\n");
+    let plain: String = lines.chars().filter(is_kept).collect();
     plain.replace(OPENS, "<wb:")
 }
 
@@ -76,7 +78,8 @@ mod tests {
     #[test]
     fn nothing_that_is_pasted_presses_a_key() {
         let text = "a\x1b[201~\rrm -rf x\r\nb\tc\u{9b}d\u{7f}‹wb:other› e";
-        assert_eq!(sanitized(text), "a[201~rm -rf x\nb\tcd<wb:other› e");
+        assert_eq!(sanitized(text), "a[201~\nrm -rf x\nb\tcd<wb:other› e");
+        assert_eq!(sanitized("one\rtwo\u{b}three\u{c}\u{85}four"), "one\ntwo\nthree\n\nfour");
         let marked = with_token("one", text);
         assert_eq!(token_names(&marked, 4), ["one"]);
         assert_eq!(token_names("draft ‹wb:a› b ‹wb:c› d ‹wb:e", 4), ["a", "c"]);

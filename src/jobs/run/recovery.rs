@@ -463,7 +463,7 @@ async fn read_again(
     // start must not; the next attempt to settle records them again.
     let stop = CancellationToken::new();
     stop.cancel();
-    execution::note(inner, job, telemetry.take_facts(), &stop).await;
+    execution::note_rest(inner, job, &mut telemetry, &stop).await;
     telemetry.report().clone()
 }
 

@@ -39,7 +39,7 @@ use crate::script::{Kind, PromptBy, Reads, SCRIPT_STUCK, SECRET_MISSING, Speaks,
 use crate::store::Tx;
 
 use around::SetUp;
-pub(super) use follow::{fence, note, pump};
+pub(super) use follow::{fence, note_rest, pump};
 use phase::Ran;
 pub(super) use phase::folders;
 

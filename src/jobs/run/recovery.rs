@@ -276,6 +276,7 @@ async fn try_to_settle(inner: &Arc<Inner>, job: &Job, stop: &CancellationToken) 
         Ok(Some(locks)) => match settle_with_locks(inner, job, locks, stop).await {
             Ok(settled) => {
                 execution::log_end(&settled);
+                execution::put_left_away(inner, job).await;
                 true
             }
             Err(cause) if cause.code_str() == JOB_ENDED => true,

@@ -41,7 +41,7 @@ use crate::store::Tx;
 use around::SetUp;
 pub(super) use follow::{fence, note_rest, pump};
 use phase::Ran;
-pub(super) use phase::folders;
+pub(super) use phase::{folders, put_left_away};
 
 /// How long to wait before a settlement that failed (a full disk) is tried again.
 const SETTLE_RETRY: Duration = Duration::from_secs(2);

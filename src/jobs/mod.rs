@@ -22,7 +22,9 @@ pub use fence::{JOB_ENDED, JobToken, TokenState, fence, token_owner};
 pub use queue::asking::{ask_person, is_asking};
 pub use queue::cap::{CapOf, CapState, DailyCaps, capped_until};
 pub use queue::claim::{Caps, claim};
-pub use queue::engine_hold::{Hold, hold_for, hold_of, holds, release, release_all_of};
+pub use queue::engine_hold::{
+    Hold, hold_for, hold_for_turn, hold_of, holds, release, release_all_of, well_after_turn,
+};
 pub use queue::enqueue::{
     NewJob, QUEUE_FULL, active_of_owner, cancel_queued, enqueue, queued_of, require_room,
 };

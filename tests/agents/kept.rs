@@ -5,6 +5,7 @@ use std::os::unix::fs::PermissionsExt as _;
 
 use serde_json::{Value, json};
 
+use crate::agents::terminal::{self, Tmux};
 use crate::agents::{ECHO, answer, ask, control, declare, delivery, send, show, wait_state};
 use crate::support::{Bench, marked, shell, until};
 
@@ -229,6 +230,26 @@ fn g37_an_agent_whose_guard_is_gone_is_ended_and_started_anew() {
         let now = show(&bench, "robbo");
         now["job_id"] != job.as_str() && now["state"] == "idle"
     });
+    assert!(marked(&job).is_empty());
+    server.stop();
+}
+
+/// No server was there when its guard ended, and none starts it again.
+#[test]
+fn a_terminal_whose_guard_ended_without_a_server_is_gone_after_the_next_start() {
+    let bench = Bench::new();
+    let Some(tmux) = Tmux::of(&bench) else { return };
+    terminal::declare(&bench, "robbo", ("autostart = \"always\"", ""));
+    let server = bench.serve();
+    wait_state(&bench, "robbo", "idle");
+    let job = job_of(&bench, "robbo");
+    assert_eq!(tmux.sessions().len(), 1);
+    server.kill();
+    terminal::kill_process(&tmux, &job, "__guard");
+    bench.edit(|lua| lua[..lua.find("wb.engine \"robbo\"").unwrap()].to_owned());
+    let server = bench.serve();
+    bench.ended(&job);
+    until("its terminal is gone", || tmux.sessions().is_empty());
     assert!(marked(&job).is_empty());
     server.stop();
 }

@@ -170,3 +170,53 @@ fn turns_since_a_backup_count_once_after_its_restore() {
         server.stop();
     }
 }
+
+/// Fails each turn as at its provider's limit, until that is over.
+const LIMITED: &str = "while :; do hear; began
+if [ -e \"$OUT/well\" ]; then say \"again $text\"; continue; fi
+echo \"$text\" >> \"$OUT/tried\"
+why='usage limit reached, try again in 2h'
+printf '{\"turn\":\"ended\",\"id\":\"%s\",\"failed\":\"%s\"}\\n' \"$id\" \"$why\"
+done";
+
+#[test]
+fn a_rate_limit_fails_one_message_and_the_others_wait_until_the_engine_is_released() {
+    let bench = Bench::new();
+    declare(&bench, "robbo", "autostart = \"on_message\"", LIMITED);
+    let server = bench.serve();
+    let first = ask(&bench, "robbo", json!("one"));
+    assert!(first["failure"].as_str().unwrap().contains("usage limit reached"), "{first}");
+    let waiting = [send(&bench, "robbo", json!("two")), send(&bench, "robbo", json!("three"))];
+    crate::support::until("it is held", || show(&bench, "robbo")["reason"] == "engine_held");
+    let body = json!({"to": "agent:robbo", "payload": "four"});
+    let told = bench.post("/api/messages", body).ok()["waiting"].clone();
+    let told = told.as_str().unwrap();
+    assert!(told.contains("its provider's rate limit is reached"), "{told}");
+    for message in &waiting {
+        assert_eq!(delivery(&bench, message).0, "queued");
+    }
+    // A restart forgets nothing of it.
+    server.stop();
+    let server = bench.serve();
+    crate::support::until("it is held", || show(&bench, "robbo")["reason"] == "engine_held");
+    assert_eq!(bench.left("tried"), "one");
+    std::fs::write(bench.out.join("well"), "").unwrap();
+    assert_eq!(bench.cli(&["engine", "release", "robbo"]).0, 0);
+    assert_eq!(crate::agents::answer(&bench, &waiting[0])["reply"], "again two");
+    assert_eq!(crate::agents::answer(&bench, &waiting[1])["reply"], "again three");
+    server.stop();
+}
+
+#[test]
+fn an_engine_that_may_go_on_at_a_limit_is_given_what_waits() {
+    let bench = Bench::new();
+    declare(&bench, "robbo", "autostart = \"on_message\"", LIMITED);
+    bench.edit(|lua| lua.replace("speaks = ", "on_rate_limit = \"go_on\", speaks = "));
+    let server = bench.serve();
+    for word in ["one", "two"] {
+        let told = ask(&bench, "robbo", json!(word));
+        assert!(told["failure"].as_str().unwrap().contains("usage limit reached"), "{told}");
+    }
+    assert_eq!(bench.left("tried"), "one\ntwo");
+    server.stop();
+}

@@ -348,6 +348,35 @@ fn what_was_spent_since_the_backup_counts_after_a_restore() {
 }
 
 #[test]
+fn what_was_spent_under_an_earlier_name_of_a_kind_counts_after_a_restore() {
+    let bench = Bench::new();
+    let recorded = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/claude-stream.jsonl");
+    let fields = ", daily = { tokens = 20000 }";
+    read_kind(&bench, "first", "claude-stream-json", fields, &format!("cat '{recorded}'"));
+    let server = bench.serve();
+    let backup = backup(&bench);
+    bench.ended(&bench.job("first", json!({})));
+    for (old, new) in [
+        ("wb.kind \"first\" {", "wb.kind \"second\" { was = \"first\","),
+        ("wb.kind \"second\" { was = \"first\",", "wb.kind \"third\" { was = \"second\","),
+    ] {
+        bench.edit(|lua| lua.replace(old, new));
+        bench.write_script();
+        assert_eq!(bench.json(&["reload"])["ok"], true);
+    }
+    let refused = || {
+        let refused = bench.post("/api/agent/jobs", json!({"kind": "third"}));
+        assert_eq!((refused.status, &refused.body["error"]["code"]), (429, &json!("daily_cap")));
+    };
+    refused();
+    server.stop();
+    bench.json(&["restore", &backup]);
+    let server = bench.serve();
+    refused();
+    server.stop();
+}
+
+#[test]
 fn what_a_job_spent_that_ran_at_the_time_of_the_backup_counts_once() {
     let bench = Bench::new();
     let recorded = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/claude-stream.jsonl");

@@ -9,9 +9,8 @@ item() { tell item/completed "\"turnId\":\"u-$id\",\"item\":{$1}"; }
 began() { tell turn/started "\"turn\":{\"id\":\"u-$id\"}"
   item "\"type\":\"userMessage\",\"clientId\":\"$id\""; }
 ended() { tell turn/completed "\"turn\":{\"id\":\"u-$id\",\"status\":\"$1\",$2\"items\":[]}"; }
-say() { item "\"type\":\"agentMessage\",\"text\":\"$1\""
-  tell thread/tokenUsage/updated "\"turnId\":\"u-$id\",\"tokenUsage\":{\"last\":{\"inputTokens\":7,\"cachedInputTokens\":2,\"outputTokens\":3}}"
-  ended completed ''; }
+spent() { tell thread/tokenUsage/updated "\"turnId\":\"u-$id\",\"tokenUsage\":{\"last\":{\"inputTokens\":7,\"cachedInputTokens\":2,\"outputTokens\":3}}"; }
+say() { item "\"type\":\"agentMessage\",\"text\":\"$1\""; spent; ended completed ''; }
 decide() { if [ -e "$OUT/asked" ]; then mv "$OUT/asked" "$OUT/decided"; wb-agent complete --reply '"decided"'; fi; }
 question() { wb-agent approval create --channel c --title T --and-exit > "$OUT/asked.part"; mv "$OUT/asked.part" "$OUT/asked"; }
 while read -r line; do case $line in
@@ -31,6 +30,7 @@ while read -r line; do case $line in
       taken) if [ ! -e "$OUT/last" ]; then printf '%s' "$id" > "$OUT/last"; exit 3; fi ;;
       lost) if [ ! -e "$OUT/fell" ]; then : > "$OUT/fell"; exit 3; fi; began; say "again $text" ;;
       wait) began ;;
+      spend) began; spent; note spent "$text" ;;
       ask) began; echo '{"method":"item/commandExecution/requestApproval","id":7,"params":{}}' ;;
       fail) began; ended failed '"error":{"message":"the provider refuses"},' ;;
       question) began; question; say asked ;;

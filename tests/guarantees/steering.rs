@@ -3,6 +3,7 @@
 
 use serde_json::{Value, json};
 
+use crate::engines::limits::read_kind;
 use crate::support::Bench;
 
 const FIELDS: &str = "timeout = \"20s\"";
@@ -288,6 +289,26 @@ fn claude_code_is_not_started_where_its_settings_set_variables() {
         assert_eq!(ended()["status"], "succeeded", "{words}");
         bench.edit(|declared| declared.replace(&with, &command));
     }
+    server.stop();
+}
+
+/// Behind a program with another name, how it talks tells which agent it is.
+#[test]
+fn claude_code_behind_a_script_is_not_started_where_its_settings_set_variables() {
+    let bench = Bench::new();
+    read_kind(&bench, "open", "claude-stream-json", "", "exit 0");
+    bench.word_kind("plain", FIELDS, "exit 0");
+    let server = bench.serve();
+    std::fs::create_dir_all(bench.top.join(".claude")).unwrap();
+    bench.write(".claude/settings.json", r#"{"env": {"ANTHROPIC_BASE_URL": "http://[::1]:1"}}"#);
+    let refused = bench.ended(&bench.job("open", json!({})));
+    assert_eq!(refused["reason"], "spawn_failed", "{refused:#}");
+    let message = refused["message"].as_str().unwrap();
+    assert!(message.contains("`env` in ") && message.contains("trusts = { \""), "{message}");
+    let (_, out, err) = bench.cli(&["check"]);
+    let said = format!("{out}{err}");
+    assert_eq!(said.matches("[unkept-file]").count(), 1, "{said}");
+    assert_eq!(bench.ended(&bench.job("plain", json!({})))["status"], "succeeded");
     server.stop();
 }
 

@@ -74,6 +74,43 @@ fn further_messages_are_turns_and_the_verdict_is_the_reply() {
     }
 }
 
+/// A process that is ended in the middle of a turn tells no sum of it.
+#[test]
+fn what_a_turn_has_spent_counts_once_if_its_process_is_ended_in_it() {
+    for (speaks, script) in ALL {
+        let bench = Bench::new();
+        declare(&bench, speaks, script);
+        let server = bench.serve();
+        let begun = || {
+            let first = begin(&bench, "spend");
+            bench.wait_left("spent");
+            instance(&bench, &first).1
+        };
+        let input = if speaks == "pi-rpc" { 7 + 4 } else { 7 - 2 };
+        let spent = |turns: i64| {
+            let usage = bench.get("/api/usage?by=engine").ok();
+            let all = usage["items"].as_array().unwrap().iter();
+            let row = all.filter(|it| it["name"] == "talk").next_back().unwrap();
+            let counts = (&row["input_tokens"], &row["output_tokens"]);
+            assert_eq!(counts, (&json!(turns * input), &json!(turns * 3)), "{speaks}: {row}");
+        };
+        let job = begun();
+        bench.post(&format!("/api/agent/jobs/{job}/cancel"), json!({})).ok();
+        let ended = bench.ended(&job);
+        assert_eq!(ended["status"], "cancelled", "{ended:#}");
+        assert_eq!(ended["usage"]["output_tokens"], 3, "{ended:#}");
+        spent(1);
+        // The next server reads it all again.
+        std::fs::remove_file(bench.out.join("spent")).unwrap();
+        let job = begun();
+        server.kill();
+        let server = bench.serve();
+        assert_eq!(bench.ended(&job)["usage"]["output_tokens"], 3);
+        spent(2);
+        server.stop();
+    }
+}
+
 /// Pi works for itself when it is given its first message.
 #[test]
 fn a_first_message_that_is_not_taken_is_given_again() {

@@ -4,7 +4,7 @@ use crate::approvals;
 use crate::base::{Actor, BlockId, Result};
 use crate::flows::Works;
 use crate::flows::agents::restart::{RESTART, UNSEATED};
-use crate::flows::agents::{direct, rooms, speech_of};
+use crate::flows::agents::{direct, hold, rooms, speech_of};
 use crate::flows::channels::{Ground, brief_again};
 use crate::jobs::speak::{Ending, Fact, Tokens};
 use crate::jobs::{self, Job, TurnSpent};
@@ -273,6 +273,8 @@ pub(super) fn ended(
     let told = end.ms.and_then(|it| i64::try_from(it).ok());
     let ms = told.into_iter().chain(since).min().unwrap_or(0);
     jobs::add_turn(tx, job, TurnSpent { tokens: end.tokens, cost_usd: end.cost_usd, ms })?;
+    let began = given_at.or(busy_since).unwrap_or(tx.now());
+    hold::follow(tx, &works.scripts.current().config, (job, began), &end.how)?;
     if let Some(own) = own.as_ref().filter(|it| it.room.is_none()) {
         direct::answer(tx, works, (&agent.name, &job.id, &own.id), &end)?;
     }

@@ -11,6 +11,7 @@ mod ended;
 mod handoffs;
 mod handover;
 mod heard;
+mod hold;
 mod identity;
 pub(in crate::flows) mod peek;
 mod restart;

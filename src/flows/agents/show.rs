@@ -7,6 +7,7 @@ use crate::api::handoffs::HandoverView;
 use crate::approvals;
 use crate::base::{Address, Error, JobId, Millis, Result};
 use crate::channels::{self, Standing};
+use crate::flows::agents::hold::{self, CAPPED, ENGINE_HELD};
 use crate::flows::agents::{declaration, handoffs, identity, trouble};
 use crate::flows::channels::Ground;
 use crate::flows::{Site, Works};
@@ -98,17 +99,27 @@ pub(in crate::flows) fn why_waiting(
     let Some(agent) = identity::heir(c, name)? else { return Ok(None) };
     let name = &agent.name;
     let last = last_start(c, &agent)?;
-    if !config.kinds.contains_key(&kind_of_agent(&agent.declared)) {
+    let Some(kind) = config.kinds.get(&kind_of_agent(&agent.declared)) else {
         let what = match is_direct {
             true => "is dropped at the next start or within an hour, unless it is declared before",
             false => "waits until it is declared again",
         };
         return Ok(Some(format!("agent:{name} is no longer declared; the message {what}")));
-    }
+    };
     let start = format!("to start it: `wiki-browser agent start {name}`");
     let capped = || format!("agent:{name} is given nothing more today: a daily cap is used up");
     Ok(match (agent.state, agent.wanted, agent.reason.as_deref()) {
-        (State::Idle | State::Starting, _, Some("daily_cap")) => Some(capped()),
+        (State::Idle | State::Starting, _, Some(CAPPED)) => Some(capped()),
+        (State::Idle, _, Some(ENGINE_HELD)) => {
+            let engine = &kind.engine;
+            hold::held_until(c, kind, now)?.map(|until| {
+                format!(
+                    "agent:{name} is given nothing until {} UTC: its provider's rate limit is \
+                     reached; to lift that: `wiki-browser engine release {engine}`",
+                    until.minute()
+                )
+            })
+        }
         (State::Stopped, Wanted::Stopped, _) => {
             Some(format!("agent:{name} is stopped, and the message waits; {start}"))
         }
@@ -162,9 +173,13 @@ pub(in crate::flows) fn problem(
         (State::Stopped, Wanted::Stopped, _) => problem("it is stopped", start),
         (State::Stopped, ..) if autostart == Autostart::Never => problem("it has ended", start),
         (State::Failed, ..) => problem("it has failed", start),
-        (State::Idle | State::Starting, _, Some("daily_cap")) => problem(
+        (State::Idle | State::Starting, _, Some(CAPPED)) => problem(
             "it has used up a daily cap",
             "wait until tomorrow, or raise the cap in the script".to_owned(),
+        ),
+        (State::Idle, _, Some(ENGINE_HELD)) => problem(
+            "its provider's rate limit is reached, and its engine is on hold",
+            format!("wait, or lift that: `wiki-browser engine release {}`", kind.engine),
         ),
         _ => Ok(None),
     }

@@ -11,7 +11,9 @@ use crate::base::{Actor, BlockId, ErrorKind, JobId, Millis, Result, fault};
 use crate::channels;
 use crate::flows::agents::heard::is_held;
 use crate::flows::agents::restart::{RESTART, UNDECLARED, UNSEATED, pending};
-use crate::flows::agents::{control, declaration, direct, handover, rooms, silent_agent, speech};
+use crate::flows::agents::{
+    control, declaration, direct, handover, hold, rooms, silent_agent, speech,
+};
 use crate::flows::channels::{Ground, brief_again};
 use crate::flows::requests::inputs;
 use crate::flows::{Site, Works};
@@ -39,9 +41,6 @@ const PROOF_WAIT: Duration = Duration::from_secs(60);
 /// Agents that are looked after at the same time.
 const AT_ONCE: usize = 16;
 
-/// Why an agent that is ready for messages gets none.
-const CAPPED: &str = "daily_cap";
-
 /// Starts agents and speaks to them, until `stop`.
 pub async fn serve(site: Site, stop: CancellationToken) {
     let bell = site.store.bell(BELL);
@@ -67,8 +66,8 @@ enum Due {
     Start,
     /// Give it something that waits.
     Give,
-    /// Show that a daily cap is used up: what waits for it waits for another day.
-    Hold,
+    /// Show why what waits for it waits on: a daily cap is used up, or its engine is held.
+    Hold(&'static str),
     /// Give again what an earlier start had not begun.
     Again(OpenBlock),
     /// Write what was recorded but never written, because the server ended in between.
@@ -303,10 +302,10 @@ fn idle(
             return Ok((None, None));
         }
         let kind = kind_of_agent(&agent.declared);
-        return Ok(match jobs::capped_until(c, config, (&kind, &Actor::System), now)? {
+        return Ok(match hold::hold(c, config, &kind, now)? {
             None => (Some(Due::Give), None),
-            Some(until) if agent.reason.as_deref() == Some(CAPPED) => (None, Some(until)),
-            Some(until) => (Some(Due::Hold), Some(until)),
+            Some((why, until)) if agent.reason.as_deref() == Some(why) => (None, Some(until)),
+            Some((why, until)) => (Some(Due::Hold(why)), Some(until)),
         });
     };
     if block.begun_at.is_some() {
@@ -394,8 +393,8 @@ fn carry_out(
             let why = (State::Stopped, Some(UNDECLARED));
             agent::ended(tx, agent, why, &agent.ends, None).map(|()| Some(None))
         }
-        (Due::Hold, _) => {
-            let why = (CAPPED, Some(CAPPED));
+        (Due::Hold(why), _) => {
+            let why = (why, Some(why));
             agent::show(tx, agent, agent.state, why, &Actor::System).map(|()| Some(None))
         }
         (Due::GiveUp(block), _) => {

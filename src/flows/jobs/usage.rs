@@ -8,6 +8,7 @@ use crate::base::{Error, Millis, Page, Result};
 use crate::flows::people::named;
 use crate::flows::{Site, viewer};
 use crate::jobs::{self, CapOf, CapState, UsageBy, Viewer};
+use crate::mail;
 use crate::people::{self, Caller};
 
 /// Default period of the totals, in milliseconds.
@@ -182,7 +183,10 @@ pub async fn release(
                 Ok(Some(steering)) if !is_builtin => cause.hint(steering.sentence()),
                 _ => cause,
             }
-        })
+        })?;
+        // Its agents get what waits for them.
+        tx.ring(mail::BELL);
+        Ok(())
     });
     released.await?;
     Ok(EngineReleased { engine: name.to_owned(), hold: None })

@@ -1,15 +1,16 @@
 //! Engine holds: when an engine's provider is rate limiting, its queued jobs wait instead of
 //! failing one by one.
 //!
-//! **Invariant:** a hold is written in the transaction that settles the rate-limited job, so no
-//! later claim starts a job of that engine before the hold expires or a person lifts it.
+//! **Invariant:** a hold is written in the transaction that settles the rate-limited job, or ends
+//! the turn, so no later claim starts a job of that engine, and no agent of it is given a message,
+//! before the hold expires or a person lifts it.
 
 use rusqlite::{Connection, OptionalExtension as _, Row, named_params};
 use serde::Serialize;
 use serde_json::json;
 
 use crate::base::{Actor, Error, Event, EventKind, JobId, Millis, PersonId, Result, Scope, fault};
-use crate::jobs::telemetry::limit::{AHEAD_MS_MAX, Limit};
+use crate::jobs::telemetry::limit::{self, AHEAD_MS_MAX, Limit};
 use crate::jobs::{BELL, Job, Viewer};
 use crate::store::Tx;
 
@@ -114,6 +115,27 @@ pub(in crate::jobs) fn hold(
         json!({"engine": engine, "until": until, "job_id": named}),
     );
     tx.emit(event.scoped(if is_of_site { Scope::Site } else { job.scope() }))
+}
+
+/// Holds the engine of a long-running agent whose turn, begun then, failed because of a rate limit,
+/// as its engine told; nothing for another failure.
+///
+/// # Errors
+/// As any write.
+pub fn hold_for_turn(tx: &Tx<'_>, job: &Job, began: Millis, why: &str) -> Result<()> {
+    let limit = limit::in_words(why, tx.now());
+    let (Some(limit), Some(engine)) = (limit, &job.engine) else { return Ok(()) };
+    // Its start may be long ago.
+    let job = Job { started_at: Some(began), ..job.clone() };
+    hold(tx, engine, (&job, false), limit)
+}
+
+/// Deletes an expired hold after a turn of a long-running agent was answered.
+///
+/// # Errors
+/// As any write.
+pub fn well_after_turn(tx: &Tx<'_>, job: &Job) -> Result<()> {
+    job.engine.as_ref().map_or(Ok(()), |engine| well(tx, engine, (job, false)))
 }
 
 /// Deletes an expired hold after a job of the engine has succeeded.

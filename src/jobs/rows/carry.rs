@@ -31,12 +31,20 @@ const SPEND: &str = "
         rate_limited = MAX(rate_limited, ?11), input_tokens = MAX(input_tokens, ?12),
         cached_tokens = MAX(cached_tokens, ?13), output_tokens = MAX(output_tokens, ?14),
         cost_micros = MAX(cost_micros, ?15), agent_ms = MAX(agent_ms, ?16)";
+const NAMES: &str = "SELECT was, name FROM kind_names";
+const NAME: &str = "
+    INSERT INTO kind_names (was, name) VALUES (?1, ?2) ON CONFLICT (was) DO UPDATE SET name = ?2";
 const NOTE_COUNTED: &str = "
     UPDATE agent_jobs SET counted_until = MAX(COALESCE(counted_until, 0), :until)
     WHERE id = :id AND status = 'running'";
 
-pub(in crate::jobs) const STATEMENTS: &[(&str, &str)] =
-    &[("carry::spent", SPENT), ("carry::spend", SPEND), ("carry::note_counted", NOTE_COUNTED)];
+pub(in crate::jobs) const STATEMENTS: &[(&str, &str)] = &[
+    ("carry::spent", SPENT),
+    ("carry::spend", SPEND),
+    ("carry::names", NAMES),
+    ("carry::name", NAME),
+    ("carry::note_counted", NOTE_COUNTED),
+];
 
 /// Returns the jobs that are running here and have ended in a later database of the same site.
 ///
@@ -63,6 +71,13 @@ pub fn ended_since(c: &Connection, later: &Connection) -> Result<Vec<JobId>> {
 /// # Errors
 /// As any read or write.
 pub fn carry_usage(tx: &Tx<'_>, later: &Connection) -> Result<()> {
+    // It counts toward the caps of the names that its kinds had then.
+    let mut names = later.prepare_cached(NAMES)?;
+    let mut names = names.query([])?;
+    while let Some(row) = names.next()? {
+        let name: (String, String) = (row.get(0)?, row.get(1)?);
+        tx.prepare_cached(NAME)?.execute(name)?;
+    }
     let mut statement = later.prepare_cached(SPENT)?;
     let width = statement.column_count();
     let mut rows = statement.query([])?;

@@ -276,6 +276,7 @@ async fn try_to_settle(inner: &Arc<Inner>, job: &Job, stop: &CancellationToken) 
         Ok(Some(locks)) => match settle_with_locks(inner, job, locks, stop).await {
             Ok(settled) => {
                 execution::log_end(&settled);
+                execution::put_left_away(inner, job).await;
                 true
             }
             Err(cause) if cause.code_str() == JOB_ENDED => true,
@@ -463,7 +464,7 @@ async fn read_again(
     // start must not; the next attempt to settle records them again.
     let stop = CancellationToken::new();
     stop.cancel();
-    execution::note(inner, job, telemetry.take_facts(), &stop).await;
+    execution::note_rest(inner, job, &mut telemetry, &stop).await;
     telemetry.report().clone()
 }
 

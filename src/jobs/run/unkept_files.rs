@@ -47,7 +47,7 @@ impl fmt::Display for Unkept {
 /// Returns the files in a folder that an engine's agent would obey regardless of its command, and
 /// that its script does not trust, as paths from the repository's top.
 pub fn unkept_files(engine: &Engine, folder: &Utf8Path) -> Vec<Unkept> {
-    let Some(agent) = engine.agent() else { return Vec::new() };
+    let Some(agent) = engine.likely_agent() else { return Vec::new() };
     let top = folder.ancestors().find(|it| it.join(".git").symlink_metadata().is_ok());
     let top = top.unwrap_or(folder);
     // Pi only reads its own folder.

@@ -31,6 +31,7 @@ mod restored;
 pub(in crate::jobs) mod step;
 mod stored;
 mod tally;
+mod unended;
 
 pub use stored::{read_stream, read_stream_end};
 
@@ -126,6 +127,7 @@ pub(super) struct Telemetry {
     veil: Veil,
     hearing: Option<Hearing>,
     facts: Vec<Noted>,
+    unended: Option<unended::Unended>,
     /// Offset of the end of the current line in the output.
     at: u64,
     /// Output before this offset was processed by an earlier server.
@@ -159,6 +161,7 @@ impl Telemetry {
             veil: Veil::default(),
             hearing: None,
             facts: Vec::new(),
+            unended: None,
             at: 0,
             heard: 0,
             announced: 0,
@@ -323,6 +326,7 @@ impl Telemetry {
         if !rest.is_empty() && !self.is_skipping {
             self.line(&rest)?;
         }
+        self.end_turn();
         self.tell(|listener| listener.end().map(|()| true));
         let last = gemini::end_of_text(&mut self.report);
         self.keep(last.into_iter().collect())

@@ -8,6 +8,7 @@ mod file_words;
 mod input_type;
 pub(in crate::script) mod json_schema;
 pub(in crate::script) mod output;
+mod package;
 pub(in crate::script) mod program;
 pub(in crate::script) mod request_fields;
 mod runners;

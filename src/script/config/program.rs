@@ -4,6 +4,7 @@
 use camino::Utf8Path;
 
 use crate::script::config::file_words::{clean, file_name, is_code, is_data, is_inside, is_plain};
+use crate::script::config::package::{go_module, of_package};
 use crate::script::config::runners::{
     ELSEWHERE, INTERPRETERS, RUNNERS, SHELLS, VERBS, WRAPPERS, own_folder, own_folders,
 };
@@ -89,12 +90,17 @@ fn of_last<'w>(first: &'w str, rest: &'w [String], folder: &Utf8Path) -> String 
     if first.contains('/') && is_inside(first, folder) || is_code(first) {
         return program;
     }
+    if let Some(module) = go_module(name, rest) {
+        return joined(program, [place(module, folder)].into_iter());
+    }
     let before = [first].into_iter().chain(rest.iter().map(String::as_str));
     let is_run = |(before, it): &(&str, &String)| {
         let is_named = is_code(it) || it.contains('/') && !before.starts_with('-');
         is_named && is_plain(it) && !is_data(it) && is_inside(it, folder)
     };
-    joined(program, before.zip(rest).filter(is_run).map(|it| place(it.1, folder)))
+    let program = joined(program, before.zip(rest).filter(is_run).map(|it| place(it.1, folder)));
+    let own = rest.split(|it| it == "--").next().unwrap_or_default();
+    within(program, &own_folders(name, own), folder)
 }
 
 fn joined(first: String, more: impl Iterator<Item = String>) -> String {
@@ -224,8 +230,10 @@ fn of_runner(first: &str, words: &[String], valued: &[&str], folder: &Utf8Path) 
             format!("-m {module}")
         }
         [name, arguments @ ..] => {
-            let inner = [unversioned(name).to_owned()].into_iter();
-            program(&inner.chain(arguments.iter().cloned()).collect::<Vec<_>>(), folder)
+            let name = unversioned(name);
+            let inner = [name.to_owned()].into_iter().chain(arguments.iter().cloned());
+            let program = program(&inner.collect::<Vec<_>>(), folder);
+            of_package(file_name(first), own, (name, program))
         }
     };
     within(program, &own_folders(file_name(first), own), folder)
@@ -325,7 +333,7 @@ mod tests {
             ("pnpm dlx ours@2", "ours"),
             ("yarn exec bin/ask.sh", "bin/ask.sh"),
             ("bunx ours", "ours"),
-            ("uvx --from ours one@1", "one"),
+            ("uvx --from ours one@1", "ours:one"),
             ("uv run -m ours.agent", "-m ours.agent"),
             ("mise exec node@20 -- node agent.mjs", "agent.mjs"),
             ("systemd-run --user -p MemoryMax=1G --pipe sh bin/ask.sh", "bin/ask.sh"),
@@ -404,7 +412,7 @@ mod tests {
             ("mise exec -C web node@20 -- node agent.mjs", "agent.mjs in web"),
             ("deno task --cwd web ask", "task ask in web"),
             ("bun --cwd web run ask", "ask in web"),
-            ("bun x --package one ask", "ask"),
+            ("bun x --package one ask", "one:ask"),
             ("env -C d1 ./agent.sh", "agent.sh in d1"),
             ("env --chdir=/srv/site/d1 A=b ./agent.sh", "agent.sh in d1"),
             ("env -Cd1 uv run --directory web ask", "ask in web in d1"),

@@ -138,9 +138,10 @@ pub(super) const VERBS: [&str; 8] =
     ["dlx", "exec", "foreach", "run", "task", "tool", "workspaces", "x"];
 /// Options, and words of `yarn`, whose value is a folder or the member of a workspace where the
 /// program runs, or whose scripts are run.
-const FOLDERS: [(&str, &[&str]); 19] = [
+const FOLDERS: [(&str, &[&str]); 20] = [
     ("bun", &["--cwd", "--filter", "-F"]),
     ("bunx", &["--cwd"]),
+    ("cargo", &["-p", "--package", "--bin", "--example", "--manifest-path"]),
     ("deno", &["--cwd", "--filter", "-f"]),
     ("docker", &["--file", "--project-directory", "--workdir"]),
     ("env", &["-C", "--chdir"]),
@@ -158,6 +159,18 @@ const FOLDERS: [(&str, &[&str]); 19] = [
     ("uv", &["--directory", "--package", "--project"]),
     ("uvx", &["--directory", "--project"]),
     ("yarn", &["--cwd", "--from", "--include", "workspace"]),
+];
+/// Options whose value is the package that the program is from.
+const PACKAGES: [(&str, &[&str]); 9] = [
+    ("bun", &["-p", "--package"]),
+    ("bunx", &["-p", "--package"]),
+    ("npm", &["-p", "--package"]),
+    ("npx", &["-p", "--package"]),
+    ("pipx", &["--spec"]),
+    ("pnpm", &["--package"]),
+    ("uv", &["--from"]),
+    ("uvx", &["--from"]),
+    ("yarn", &["-p", "--package"]),
 ];
 /// Programs that run another one elsewhere, or by a name that a file of theirs explains: all of
 /// their words but options tell what.
@@ -193,23 +206,36 @@ pub(super) const INTERPRETERS: [(&str, &[&str]); 10] = [
 
 /// Returns the folders and the members of workspaces that a program's own words name, in order.
 pub(super) fn own_folders<'w>(program: &str, words: &'w [String]) -> Vec<&'w str> {
-    let named = |(at, word): (usize, &'w String)| match options(program).contains(&word.as_str()) {
+    values(options(program, &FOLDERS), words)
+}
+
+/// Returns the packages that a runner's own words name, in order.
+pub(super) fn own_packages<'w>(runner: &str, words: &'w [String]) -> Vec<&'w str> {
+    values(options(runner, &PACKAGES), words)
+}
+
+/// Returns the folder that an option names in the same word: `--cwd=web`, `-Cweb`.
+pub(super) fn own_folder<'w>(program: &str, word: &'w str) -> Option<&'w str> {
+    value(options(program, &FOLDERS), word)
+}
+
+fn values<'w>(options: &[&str], words: &'w [String]) -> Vec<&'w str> {
+    let named = |(at, word): (usize, &'w String)| match options.contains(&word.as_str()) {
         true => words.get(at + 1).map(String::as_str),
-        false => own_folder(program, word),
+        false => value(options, word),
     };
     words.iter().enumerate().filter_map(named).collect()
 }
 
-/// Returns the one that an option names in the same word: `--cwd=web`, `-Cweb`.
-pub(super) fn own_folder<'w>(program: &str, word: &'w str) -> Option<&'w str> {
+fn value<'w>(options: &[&str], word: &'w str) -> Option<&'w str> {
     let value = |option: &&str| {
         let value = word.strip_prefix(option)?;
         let is_short = option.len() == 2;
         value.strip_prefix('=').or(Some(value).filter(|it| is_short && !it.is_empty()))
     };
-    options(program).iter().find_map(value)
+    options.iter().find_map(value)
 }
 
-fn options(program: &str) -> &'static [&'static str] {
-    FOLDERS.iter().find(|it| it.0 == program).map_or(&[], |it| it.1)
+fn options(program: &str, all: &[(&str, &'static [&'static str])]) -> &'static [&'static str] {
+    all.iter().find(|it| it.0 == program).map_or(&[], |it| it.1)
 }

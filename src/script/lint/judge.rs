@@ -10,7 +10,7 @@ use std::sync::Arc;
 use camino::{Utf8Path, Utf8PathBuf};
 use serde_json::{Map, Value};
 
-use crate::base::Address;
+use crate::base::{Address, EventKind};
 use crate::script::config::{Config, InputType, Kind, Lane, Prompt};
 use crate::script::lint::arguments::{Given, Name, TOPIC_IDS};
 use crate::script::lint::bytecode;
@@ -43,6 +43,8 @@ pub(crate) struct Found {
 pub(crate) struct Request {
     /// Each field with its value, if literal, and its line.
     pub(crate) fields: Vec<(String, Option<Value>, u32)>,
+    /// The channel of an event that stands for an address, with its line.
+    pub(crate) channel: Option<(u32, String, EventKind)>,
     is_open: bool,
 }
 
@@ -371,6 +373,7 @@ impl<'k> Judge<'k> {
             let note = "write wb.send { to = \"person:NAME\", payload = … }".to_owned();
             found.push(Found::warning("missing-field", (line, "send"), says, note));
         }
+        found.extend(message.channel.as_ref().map(no_address));
         let Some((_, Some(Value::String(to)), at)) = field("to") else { return found };
         match self.recipient(to) {
             Err((says, note)) => {
@@ -415,6 +418,25 @@ impl<'k> Judge<'k> {
         let note = "as it is, the message would be refused".to_owned();
         Some(Found::warning("bad-value", (*at, "payload"), says, note))
     }
+}
+
+/// Says that the channel of an event is no address: a bare word is an agent, which may have the
+/// same name.
+fn no_address((line, shown, kind): &(u32, String, EventKind)) -> Found {
+    let (what, note) = match kind {
+        EventKind::ApprovalCreated | EventKind::ApprovalDecided => (
+            "the label of an approval, which takes no messages",
+            "write an address, such as \"person:NAME\" or \"channel:NAME\"".to_owned(),
+        ),
+        EventKind::ChannelChanged | EventKind::MemberChanged | EventKind::ChannelMessage => {
+            let number = shown.strip_suffix("channel").map(|it| format!("{it}number"));
+            let number = number.as_deref().unwrap_or("its number");
+            ("the id of a channel", format!("write to = \"channel:\" .. {number}"))
+        }
+        _ => ("the id of a channel", "write to = \"channel:NAME\"".to_owned()),
+    };
+    let message = format!("wb.send: `{shown}` is no address, but {what}");
+    Found::warning("bad-value", (*line, "channel"), message, note)
 }
 
 /// The path and the compiled code of a file.

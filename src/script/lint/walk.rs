@@ -301,17 +301,24 @@ impl<'w, 'k> Walk<'w, 'k> {
 
     fn set_field(&self, frame: &mut Frame<'_, 'k>, it: Instruction, at: usize) {
         let Some(key) = frame.constant(it.b()).map(str::to_owned) else { return };
+        let line = frame.line(at);
+        let mut channel = None;
         let literal = match it.k() {
             true => frame.literal(it.c()).cloned(),
             false => match self.get(frame, it.c(), at) {
                 // A local may still get other fields.
                 Value::Made(table) if frame.local(it.c(), at).is_none() => table.object(),
+                Value::Leaf { given: Given::Event(kind), shown, name, .. } => {
+                    let is_address = key == "to" && name.name == "channel";
+                    channel = is_address.then_some((line, shown, kind));
+                    None
+                }
                 other => other.literal(),
             },
         };
-        let line = frame.line(at);
         if let Some(Value::Made(request)) = frame.registers.get_mut(it.a()) {
             request.fields.push((key, literal, line));
+            request.channel = request.channel.take().or(channel);
         }
     }
 

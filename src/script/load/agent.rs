@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::script::config::words_behind::words_behind;
 use crate::script::config::{Engine, EngineBody};
-use crate::script::load::agent_line::Line;
+use crate::script::load::agent_line::{Line, of_form};
 use crate::script::load::live_agent::NO_GOALS;
 
 /// Flags by which any agent acts without asking for permission.
@@ -67,14 +67,14 @@ impl Agent {
         Agent::of(words_behind(command).0.first()?)
     }
 
-    /// Returns the agent that a program is, judging by its file name.
+    /// Returns the agent that a program is, judging by its file name or the name of its package.
     pub fn of(program: &str) -> Option<Agent> {
         match program.rsplit('/').next().unwrap_or(program) {
-            "claude" => Some(Agent::Claude),
+            "claude" | "claude-code" => Some(Agent::Claude),
             "codex" => Some(Agent::Codex),
-            "gemini" => Some(Agent::Gemini),
-            "opencode" => Some(Agent::Opencode),
-            "pi" => Some(Agent::Pi),
+            "gemini" | "gemini-cli" => Some(Agent::Gemini),
+            "opencode" | "opencode-ai" => Some(Agent::Opencode),
+            "pi" | "pi-coding-agent" => Some(Agent::Pi),
             _ => None,
         }
     }
@@ -172,6 +172,12 @@ impl Engine {
         Line::of(self)?.agent()
     }
 
+    /// Returns the agent that it runs, also behind a program that is not known, judging by how that
+    /// talks.
+    pub fn likely_agent(&self) -> Option<Agent> {
+        self.agent().or_else(|| of_form(self))
+    }
+
     /// Returns the engine with the command line that is really run, if that starts its agent: the
     /// server adds arguments of its own.
     pub fn running(&self, argv: &[String]) -> Engine {
@@ -216,22 +222,22 @@ impl Engine {
     }
 
     /// Returns the settings files of Claude Code in the repository, relative to a folder: those
-    /// read in its working folder, and those also read in the folders above it.
+    /// read in its working folder, and those also read in the folders above it. Behind a program
+    /// that is not known, the words of that count.
     pub fn settings_files(&self) -> (Option<&'static str>, Option<&'static str>) {
+        let line = Line::of(self).filter(|_| self.likely_agent() == Some(Agent::Claude));
+        let reads = |source: &str| line.as_ref().is_some_and(|it| it.reads_settings(source));
         (
-            self.reads_settings("project").then_some(".claude/settings.json"),
-            self.reads_settings("local").then_some(".claude/settings.local.json"),
+            reads("project").then_some(".claude/settings.json"),
+            reads("local").then_some(".claude/settings.local.json"),
         )
     }
 
     /// Returns whether its agent is Claude Code and reads the settings of a source: `user`,
     /// `project` or `local`. The skills of that source depend on the same option.
     pub fn reads_settings(&self, source: &str) -> bool {
-        let Some(line) = Line::of(self).filter(|it| it.agent() == Some(Agent::Claude)) else {
-            return false;
-        };
-        let mut named = line.values("--setting-sources").peekable();
-        named.peek().is_none() || named.any(|it| it.split(',').any(|it| it.trim() == source))
+        let line = Line::of(self).filter(|it| it.agent() == Some(Agent::Claude));
+        line.is_some_and(|it| it.reads_settings(source))
     }
 
     /// Returns whether the script trusts a file, by its own path or that of a folder around it.
@@ -301,6 +307,7 @@ impl Engine {
 mod tests {
     use super::*;
     use crate::script::config::PromptBy;
+    use crate::script::config::output::Reads;
     use crate::script::config::secret::EnvValue;
     use crate::script::load::agent_line::SETTINGS_KEYS;
     use crate::script::source::location::Location;
@@ -348,6 +355,22 @@ mod tests {
         assert_eq!(reads(&["claude", "--setting-sources", "user,project"]), (own, None));
         assert_eq!(reads(&["claude", "--setting-sources=local, user"]), (None, local));
         assert_eq!(reads(&["codex"]), (None, None));
+        // Behind a program that is not known, how it talks tells, and its words count.
+        let talks = |words: &[&str], form: Option<Reads>| {
+            let mut engine = engine(words, &[]);
+            if let EngineBody::Process { reads, .. } = &mut engine.body {
+                *reads = form;
+            }
+            (engine.agent(), engine.likely_agent(), engine.settings_files())
+        };
+        let (form, likely) = (Some(Reads::ClaudeStreamJson), Some(Agent::Claude));
+        assert_eq!(talks(&["bin/ask.sh"], form), (None, likely, (own, local)));
+        let words = ["bin/ask.sh", "--setting-sources="];
+        assert_eq!(talks(&words, form), (None, likely, (None, None)));
+        assert_eq!(talks(&["bin/ask.sh"], Some(Reads::Plain)), (None, None, (None, None)));
+        let form = Some(Reads::GeminiStreamJson);
+        assert_eq!(talks(&["bin/ask.sh"], form).1, Some(Agent::Gemini));
+        assert_eq!(talks(&["pi"], form).1, Some(Agent::Pi), "its name comes first");
         // The arguments that the server adds count; another program in its place has none.
         let run = |words: &[&str]| {
             let argv: Vec<String> = words.iter().map(|it| (*it).to_owned()).collect();
@@ -378,6 +401,26 @@ mod tests {
         {
             assert_eq!(engine(command, &[]).unasked(), None, "{command:?}");
         }
+    }
+
+    #[test]
+    fn an_agent_is_known_by_the_name_of_its_package() {
+        for (command, agent) in [
+            ("npx -y @anthropic-ai/claude-code -p", Agent::Claude),
+            ("npx @anthropic-ai/claude-code@1.2.3", Agent::Claude),
+            ("npx -p @anthropic-ai/claude-code claude -p", Agent::Claude),
+            ("env A=b npm exec -- @openai/codex@latest exec", Agent::Codex),
+            ("pnpm dlx @google/gemini-cli -p", Agent::Gemini),
+            ("bunx opencode-ai@1 run", Agent::Opencode),
+            ("npx @mariozechner/pi-coding-agent --mode rpc", Agent::Pi),
+        ] {
+            let words: Vec<&str> = command.split(' ').collect();
+            let engine = engine(&words, &[]);
+            assert_eq!(engine.agent(), Some(agent), "{command}");
+            assert!(!engine.open_doors().is_empty(), "{command}");
+        }
+        let other = engine(&["npx", "claude-code-router"], &[]);
+        assert_eq!((other.agent(), other.likely_agent()), (None, None));
     }
 
     #[test]

@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use crate::script::config::output::Reads;
 use crate::script::config::secret::EnvValue;
 use crate::script::config::words_behind::words_behind;
 use crate::script::config::{Engine, EngineBody};
 use crate::script::load::agent::Agent;
+use crate::script::load::live_agent::Speaks;
 
 /// Settings of Claude Code that let a file of the repository start a program.
 pub(super) const SETTINGS_KEYS: [&str; 7] = [
@@ -73,6 +75,12 @@ impl Line<'_> {
         self.values("--settings").any(decides)
     }
 
+    /// Returns whether Claude Code reads the settings of a source.
+    pub(super) fn reads_settings(&self, source: &str) -> bool {
+        let mut named = self.values("--setting-sources").peekable();
+        named.peek().is_none() || named.any(|it| it.split(',').any(|it| it.trim() == source))
+    }
+
     /// Returns whether Claude Code reads no settings at all: neither those of the repository, with
     /// its skills, nor those of the account.
     pub(super) fn reads_no_settings(&self) -> bool {
@@ -86,4 +94,24 @@ impl Line<'_> {
         switches.into_iter().any(|it| it == name)
             || settings.any(|it| it.starts_with(&format!("features.{name}=")))
     }
+}
+
+/// Returns the agent that talks as an engine does, if only one does so.
+pub(super) fn of_form(engine: &Engine) -> Option<Agent> {
+    let talks = engine.speech.as_ref().and_then(|it| match it.speaks {
+        Speaks::ClaudeStreamJson => Some(Agent::Claude),
+        // Without hooks, any program may be in a terminal.
+        Speaks::Hooks => (!it.is_by_screen()).then_some(Agent::Claude),
+        Speaks::CodexAppServer => Some(Agent::Codex),
+        Speaks::PiRpc => Some(Agent::Pi),
+        Speaks::Lines => None,
+    });
+    talks.or(match engine.reads()? {
+        Reads::ClaudeStreamJson => Some(Agent::Claude),
+        Reads::CodexJsonl => Some(Agent::Codex),
+        Reads::OpencodeJson => Some(Agent::Opencode),
+        Reads::GeminiStreamJson => Some(Agent::Gemini),
+        Reads::PiRpc => Some(Agent::Pi),
+        Reads::Plain => None,
+    })
 }

@@ -35,7 +35,13 @@ fn hardly_meant(what: &str, before: &str, at: &Spot) -> Option<Diagnostic> {
     let written = at.source()?.expected(at.written()?)?;
     let written = written.split_whitespace().collect::<Vec<_>>().join(" ");
     let message = format!("{what} is nil: `{written}`");
-    let cause = if written.contains("wb.env") { "set the variable" } else { "correct the name" };
+    let is_number = written.trim_start_matches('(').starts_with("tonumber");
+    let cause = match (is_number, written.contains("wb.env")) {
+        (true, true) => "set the variable to a number",
+        (true, false) => "make it a number",
+        (false, true) => "set the variable",
+        (false, false) => "correct the name",
+    };
     let note = format!("{cause}; if nil is meant, write {before}{written} or nil, or leave it out");
     Some(Diagnostic::warning("nil-field", message).at(at).note(note))
 }

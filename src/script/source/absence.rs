@@ -17,11 +17,23 @@ impl Source {
     /// a variable of the server, or a number.
     pub(crate) fn expected(&self, value: Range<usize>) -> Option<&str> {
         let index = |byte: usize| self.tokens().partition_point(|it| it.start() < byte);
-        let words = index(value.start)..index(value.end);
-        let is_expected = self.reads(words.clone())
-            && self.is_constant(words.clone())
-            && self.is_declared(words.start);
+        let outer = index(value.start)..index(value.end);
+        let mut words = outer.clone();
+        while self.is_in_brackets(&words) {
+            words = words.start + 1..words.end - 1;
+        }
+        let is_expected =
+            self.reads(words.clone()) && self.is_constant(words) && self.is_declared(outer.start);
         is_expected.then(|| self.slice(value))
+    }
+
+    /// Returns whether round brackets are around all of some words.
+    fn is_in_brackets(&self, words: &Range<usize>) -> bool {
+        let last = words.end.saturating_sub(1);
+        words.len() > 2
+            && self.is_sign(words.start, '(')
+            && self.is_sign(last, ')')
+            && self.opening(last) == Some(words.start)
     }
 
     fn word(&self, at: usize) -> Option<&str> {
@@ -182,6 +194,8 @@ mod tests {
             "wb.env 'N'",
             "tonumber(wb.env(\"N\"))",
             "tonumber(M.n)",
+            "(M.a)",
+            "((tonumber(M.n)))",
         ] {
             for around in ["wb.kind \"k\" { a = 1, x = V }", "wb.site({ x = V })"] {
                 let text = format!("local M = {{}}\n{}", around.replace('V', value));
@@ -209,7 +223,8 @@ mod tests {
             "M.f()",
             "M.s:match(\"a\")",
             "M[k]",
-            "(M.a)",
+            "(M.a) .. (M.b)",
+            "(M.a or nil)",
             "function() return M.a end",
             "wb.env(\"A\") == M.a",
             "tonumber(\"1\") - M.a",

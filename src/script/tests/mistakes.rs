@@ -436,7 +436,13 @@ fn an_optional_field_that_a_mistake_makes_nil_is_told() {
             kind("max_running = tonumber(wb.env(\"NO_SUCH_NUMBER\"))"),
             "6:15",
             "`max_running` of kind \"k\" is nil",
-            "set the variable; if nil is meant, write max_running = tonumber(wb.env(",
+            "set the variable to a number; if nil is meant, write max_running = tonumber(wb.env(",
+        ),
+        (
+            format!("local plan = {{}}\n{}", kind("max_running = (tonumber(plan.most))")),
+            "7:15",
+            "`max_running` of kind \"k\" is nil: `(tonumber(plan.most))`",
+            "make it a number; if nil is meant, write max_running = (tonumber(plan.most)) or nil",
         ),
         (
             format!(

@@ -342,3 +342,32 @@ fn what_a_function_may_do_is_left_alone() {
         assert!(loaded.warnings.is_empty(), "{body}: {:#?}", loaded.warnings);
     }
 }
+
+/// A bare word is an agent, and one may have the name of a label.
+#[test]
+fn the_channel_of_an_event_is_no_address() {
+    let sends = |event: &str, to: &str| {
+        let body = format!("wb.send {{ to = {to}, payload = \"x\" }}");
+        finding("", &format!("wb.on(\"{event}\", function(e)\n{body}\nend)\n"), "")
+    };
+    for (event, what, note) in [
+        ("approval_created", "the label of an approval", "write an address"),
+        ("approval_decided", "the label of an approval", "write an address"),
+        (
+            "channel_message",
+            "`e.data.channel` is no address, but the id of a channel",
+            "write to = \"channel:\" .. e.data.number",
+        ),
+        ("turn_ended", "the id of a channel", "write to = \"channel:NAME\""),
+    ] {
+        let found = sends(event, "e.data.channel");
+        assert!(found.contains("bad-value") && found.contains(what), "{event}: {found}");
+        assert!(found.contains(note), "{event}: {found}");
+    }
+    for to in ["\"channel:\" .. e.data.number", "e.data.message_id"] {
+        let body = format!("wb.send {{ to = {to}, payload = e.data.channel }}");
+        let site =
+            Site::with_head(&format!("wb.on(\"channel_message\", function(e) {body} end)\n"));
+        assert!(site.loaded().warnings.iter().all(|it| it.code != "bad-value"), "{to}");
+    }
+}

@@ -12,7 +12,7 @@ use tracing::{error, warn};
 
 use crate::base::{ApprovalId, Error, ErrorKind, Result, fault};
 use crate::jobs::queue::parking;
-use crate::jobs::rows::table;
+use crate::jobs::rows::{table, usage};
 use crate::jobs::run::dispatch::{Inner, Running};
 use crate::jobs::run::instance_reply::given;
 use crate::jobs::run::rest::Turned;
@@ -22,6 +22,7 @@ use crate::jobs::telemetry::Telemetry;
 use crate::jobs::telemetry::remark::Remark;
 use crate::jobs::{Job, Phase, Pool, Viewer};
 use crate::process::{ExitCause, Guard, GuardEnd, GuardEvent, GuardStopper, Stream};
+use crate::store::Tx;
 
 /// How long the process of a job stays that waits for an approval: it may still have a last word.
 const LEAVE: Duration = Duration::from_secs(30);
@@ -223,7 +224,11 @@ async fn last_words(
     fault::crash_point("after_exit");
     // The fence stands: nothing more is refused to a running job.
     let (telemetry, _) = pump(telemetry, job, outside.remarks.take(), true).await;
-    note_all((inner, job), telemetry, outside, stop).await
+    let mut telemetry = note_all((inner, job), telemetry, outside, stop).await;
+    if let Some(telemetry) = &mut telemetry {
+        note_rest(inner, job, telemetry, stop).await;
+    }
+    telemetry
 }
 
 /// Writes down what was heard since.
@@ -292,33 +297,61 @@ fn left_out(job: &Job, cause: &Error) {
     error!(job_id = %job.id, "skipping the activity of its agent: {}", cause.chain());
 }
 
-/// Writes down what some lines say, all of it or nothing, as soon as that can be written or the
-/// server stops.
+/// Writes down what some lines say, all of it or nothing.
 async fn note_batch(
     inner: &Inner,
     job: &Job,
     batch: &[Noted],
     stop: &CancellationToken,
 ) -> Result<()> {
-    loop {
-        let (heard, about) = (Arc::clone(&inner.setup.hooks.heard), job.clone());
-        let told = batch.to_vec();
-        let write = move |tx: &crate::store::Tx<'_>| {
-            for line in &told {
-                // First, so that what it spent is counted once.
-                if line.at > 0 && !fault::is_off("heard_once") {
-                    takeover::note_heard(tx, &about.id, line.at)?;
-                }
-                for fact in &line.facts {
-                    if let Fact::Session { name } = fact {
-                        parking::keep_session(tx, &about.id, name)?;
-                    }
-                    heard(tx, &about, fact)?;
-                }
+    let (heard, about) = (Arc::clone(&inner.setup.hooks.heard), job.clone());
+    let told = batch.to_vec();
+    let write = move |tx: &Tx<'_>| {
+        for line in &told {
+            // First, so that what it spent is counted once.
+            if line.at > 0 && !fault::is_off("heard_once") {
+                takeover::note_heard(tx, &about.id, line.at)?;
             }
-            Ok(())
-        };
-        match inner.setup.store.write(write).await {
+            for fact in &line.facts {
+                if let Fact::Session { name } = fact {
+                    parking::keep_session(tx, &about.id, name)?;
+                }
+                heard(tx, &about, fact)?;
+            }
+        }
+        Ok(())
+    };
+    write_down((inner, job), write, stop).await
+}
+
+/// Writes down what is left when an agent's process has ended: what was heard, and what was spent
+/// in the turn that ran.
+pub(in crate::jobs) async fn note_rest(
+    inner: &Inner,
+    job: &Job,
+    telemetry: &mut Telemetry,
+    stop: &CancellationToken,
+) {
+    note(inner, job, telemetry.take_facts(), stop).await;
+    let Some(unended) = telemetry.take_unended() else { return };
+    let about = job.clone();
+    let write = move |tx: &Tx<'_>| {
+        takeover::note_heard(tx, &about.id, unended.at)?;
+        usage::add_turn(tx, &about, unended.spent)
+    };
+    if let Err(cause) = write_down((inner, job), write, stop).await {
+        left_out(job, &cause);
+    }
+}
+
+/// Writes something down as soon as that is possible, or the server stops.
+async fn write_down(
+    (inner, job): (&Inner, &Job),
+    write: impl Fn(&Tx<'_>) -> Result<()> + Clone + Send + 'static,
+    stop: &CancellationToken,
+) -> Result<()> {
+    loop {
+        match inner.setup.store.write(write.clone()).await {
             Err(cause) if !is_final(&cause) => {
                 error!(job_id = %job.id, "what its agent did is not noted: {}", cause.chain());
             }

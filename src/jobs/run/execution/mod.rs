@@ -39,9 +39,9 @@ use crate::script::{Kind, PromptBy, Reads, SCRIPT_STUCK, SECRET_MISSING, Speaks,
 use crate::store::Tx;
 
 use around::SetUp;
-pub(super) use follow::{fence, note, pump};
+pub(super) use follow::{fence, note_rest, pump};
 use phase::Ran;
-pub(super) use phase::folders;
+pub(super) use phase::{folders, put_left_away};
 
 /// How long to wait before a settlement that failed (a full disk) is tried again.
 const SETTLE_RETRY: Duration = Duration::from_secs(2);

@@ -14,6 +14,7 @@ use tracing::{error, info, warn};
 use crate::base::{DISK_FULL, Error, Result, fault};
 use crate::jobs::run::dispatch::{Inner, Running};
 use crate::jobs::run::execution::follow::{Followed, fence, follow, note, read_on};
+use crate::jobs::run::launch::HOOKS_FILE_NAME;
 use crate::jobs::run::settle;
 use crate::jobs::run::speech::{folder_of, greeting_of, secrets_of};
 use crate::jobs::speak::Noted;
@@ -108,8 +109,7 @@ pub(super) async fn run(
     let is_typed = ears.typed.is_some();
     let followed = typing((inner, job), (pid, ears.typed), heard, outside, stop).await;
     if is_typed && followed.is_some() {
-        let at = (&*session_of(job.id.as_str()), pid);
-        put_away(&inner.ground.terminals, at, (&dir, &secrets_of(inner, &job.id))).await;
+        put_session_away(inner, job, pid).await;
     }
     finish(inner, (job, phase, &dir), followed, stop).await
 }
@@ -193,10 +193,24 @@ pub(super) async fn go_on(
     let heard = follow((inner, job, Phase::Run), guard, (telemetry, true), outside, stop);
     let followed = typing((inner, job), (pid, typed), heard, outside, stop).await;
     if is_typed && followed.is_some() {
-        let at = (&*session_of(job.id.as_str()), pid);
-        put_away(&inner.ground.terminals, at, (&dir, &secrets_of(inner, &job.id))).await;
+        put_session_away(inner, job, pid).await;
     }
     finish(inner, (job, Phase::Run, &dir), followed, stop).await
+}
+
+/// Ends the terminal of an agent whose guard has ended, and keeps its last screen.
+async fn put_session_away(inner: &Inner, job: &Job, guard: i32) {
+    let (dir, session) = (job_dir(&inner.ground.data, &job.id), session_of(job.id.as_str()));
+    let secrets = secrets_of(inner, &job.id);
+    put_away(&inner.ground.terminals, (&session, guard), (&dir, &secrets)).await;
+}
+
+/// Does the same for a job that no server has followed to its end, if it was in a terminal.
+pub(in crate::jobs) async fn put_left_away(inner: &Inner, job: &Job) {
+    let hooks = job_dir(&inner.ground.data, &job.id).join(HOOKS_FILE_NAME);
+    if let Some(guard) = job.guard.as_ref().filter(|_| hooks.symlink_metadata().is_ok()) {
+        put_session_away(inner, job, guard.pid).await;
+    }
 }
 
 /// Ends what a phase has left.

@@ -173,6 +173,12 @@ impl Job {
         self.require(&format!("source:{path}"), verb)
     }
 
+    /// Returns whether this job was started for a Source, and not for the whole site alone.
+    pub fn is_given(&self, path: &SourcePath) -> bool {
+        let subject = format!("source:{path}");
+        self.grants.iter().any(|it| it.subject == subject)
+    }
+
     /// Refuses a persona for which this job was not started.
     ///
     /// # Errors

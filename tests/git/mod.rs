@@ -5,6 +5,7 @@ mod approve;
 mod crash;
 mod forged;
 mod hostile;
+mod names;
 mod opening;
 mod races;
 mod recovery;

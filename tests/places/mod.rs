@@ -11,6 +11,7 @@ mod histories;
 mod notice;
 mod reattach;
 mod renamed;
+mod starting;
 mod strange;
 mod uncommitted;
 

@@ -45,6 +45,16 @@ pub enum Selection {
     },
 }
 
+impl Selection {
+    /// Returns the version that it names.
+    pub fn blob(&self) -> Option<&BlobId> {
+        match self {
+            Selection::Bytes { blob, .. } => Some(blob),
+            Selection::Words { blob, .. } => blob.as_ref(),
+        }
+    }
+}
+
 #[derive(Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
@@ -86,11 +96,7 @@ impl TryFrom<Fields> for Selection {
 /// splits a character, only contains whitespace or is too long; `quote_not_found`,
 /// `ambiguous_quote`.
 pub fn resolve(text: &str, blob: &BlobId, selection: &Selection) -> Result<NewAnchor> {
-    let named = match selection {
-        Selection::Bytes { blob, .. } => Some(blob),
-        Selection::Words { blob, .. } => blob.as_ref(),
-    };
-    if named.is_some_and(|named| named != blob) {
+    if selection.blob().is_some_and(|named| named != blob) {
         return Err(Error::conflict("source_changed", "the selection is of another version")
             .hint("reload the source and select again"));
     }

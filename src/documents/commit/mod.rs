@@ -16,10 +16,11 @@ mod survey;
 mod undo;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use camino::Utf8PathBuf;
 
-use crate::base::fault::crash_point;
+use crate::base::fault::{crash_point, holds};
 use crate::base::limit::SOURCE_BYTES_MAX;
 use crate::base::{
     Actor, AttemptId, BlobId, Context, Error, ErrorKind, ProposalId, Result, SourcePath, TopicId,
@@ -241,10 +242,10 @@ impl Approving {
         // Synced first, so that a power cut cannot leave the branch ahead of its index.
         let synced = self.repo.sync_index().await;
         crash_point("approve_tree");
-        // Another branch may have been checked out since the survey, whose file was changed then;
-        // or who saw the new file has put another repository in the place of this one.
-        let switched = synced.and(self.refuse_switched(head).await);
-        if let Err(refusal) = switched.and(self.repo.refuse_led_away().await) {
+        // Who saw the new file may have put another repository in the place of this one; or another
+        // branch was checked out since the survey, whose file was changed then. The latter is asked
+        // last: the former takes a while in a large tree.
+        if let Err(refusal) = synced.and(self.refuse_left(head).await) {
             self.give_up(&attempt, &refusal).await?;
             return Err(refusal);
         }
@@ -379,6 +380,15 @@ impl Approving {
         }
         Err(Error::conflict(STALE_BASE, format!("{} was left in the meantime", head.branch))
             .hint("switch to the right branch and approve it again"))
+    }
+
+    /// Refuses what `refuse_led_away` and `refuse_switched` do.
+    async fn refuse_left(&self, head: &Head) -> Result<()> {
+        self.repo.refuse_led_away().await?;
+        while holds("approve_looked") {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        self.refuse_switched(head).await
     }
 
     /// Settles an approval whose text is already on the branch, in one transaction.

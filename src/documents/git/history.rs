@@ -181,7 +181,8 @@ impl Repo {
     /// removed by the same commit are considered, so a copy is not a rename.
     async fn renamed(&self, commit: &BlobId, path: &SourcePath) -> Result<Option<Before>> {
         let call = self.git().call(&["diff-tree", "--no-commit-id"]);
-        let call = renames::FIND.iter().fold(call, |call, it| call.arg(*it)).arg(commit.as_str());
+        let call = renames::FIND.iter().fold(call.arg(renames::ALIKE), |call, it| call.arg(*it));
+        let call = call.arg(commit.as_str());
         let call = call.within(TIME_MAX).output_max(GIT_LISTING_BYTES_MAX);
         let told = match call.output().await {
             // So many renames at once that nobody followed this one by hand either.

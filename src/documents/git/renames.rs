@@ -3,9 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use tracing::warn;
+
 use crate::base::limit::GIT_LISTING_BYTES_MAX;
-use crate::base::{BlobId, Result, SourcePath};
+use crate::base::{BlobId, Error, ErrorKind, Result, SourcePath};
+use crate::documents::git::failure::{GIT_FAILED, REPOSITORY_DAMAGED};
 use crate::documents::git::{Call, Repo};
+use crate::process::COMMAND_TIMEOUT;
 
 /// Timeout for git.
 const TIME_MAX: Duration = Duration::from_millis(crate::base::limit::HISTORY_MS_MAX);
@@ -19,19 +23,37 @@ const ROUNDS: usize = 4;
 /// Longest list of names passed to git, in bytes.
 const NAMES_BYTES_MAX: usize = 512 * 1024;
 /// Minimum similarity between a file and its renamed version.
-pub(super) const FIND: &[&str] = &[
-    "-r",
-    "-z",
-    "--find-renames=50%",
-    "-l1000",
-    "--diff-filter=R",
-    "--name-status",
-    "--no-ext-diff",
-    "--no-textconv",
-];
+pub(super) const ALIKE: &str = "--find-renames=50%";
+/// The same for identical contents, which git knows without reading them.
+const IDENTICAL: &str = "--find-renames=100%";
+/// What every search for renames shows.
+pub(super) const FIND: &[&str] =
+    &["-r", "-z", "-l1000", "--diff-filter=R", "--name-status", "--no-ext-diff", "--no-textconv"];
 
 /// An old name with its new one.
 pub(super) type Rename = (Vec<u8>, Vec<u8>);
+
+/// What a search still compares.
+#[derive(Default)]
+pub(super) struct Search {
+    /// Git could not compare similar contents.
+    pub(super) is_exact: bool,
+}
+
+impl Search {
+    /// Goes on with identical contents only, if git could not compare others.
+    ///
+    /// # Errors
+    /// Any other error.
+    pub(super) fn restrict(&mut self, cause: Error) -> Result<()> {
+        if !is_too_much(&cause) {
+            return Err(cause);
+        }
+        warn!("only what was renamed without a change is followed: {}", cause.chain());
+        self.is_exact = true;
+        Ok(())
+    }
+}
 
 impl Repo {
     /// Returns the new names of Sources that changed between two commits: of the `gone` ones, which
@@ -40,10 +62,11 @@ impl Repo {
     /// among many, only the `followed` are searched. A followed Source that changed too much
     /// between the two, or whose name was handed on, is searched in the individual commits up to
     /// `to`, each of which may have changed it little. Names that match no glob, or do not exist in
-    /// `to`, are ignored.
+    /// `to`, are ignored. If git cannot compare similar contents (it takes too long, or some cannot
+    /// be read), those with identical contents are found.
     ///
     /// # Errors
-    /// `unavailable` if git fails or times out.
+    /// `unavailable` if git fails.
     pub async fn renames(
         &self,
         from: &BlobId,
@@ -59,10 +82,11 @@ impl Repo {
             paths.iter().map(|(old, new)| (name(old), name(new))).collect()
         };
         let moved = self.moved(Some(from), Some(to)).await?.unwrap_or_default();
-        let mut found = self.handed_on((from, to), &moved).await?;
+        let mut search = Search::default();
+        let mut found = self.handed_on((from, to), &moved, &mut search).await?;
         let mut direct = names(&found);
         if !gone.is_empty() {
-            let more = self.between((from, to), (gone, followed), &direct).await?;
+            let more = self.between((from, to), (gone, followed), &direct, &mut search).await?;
             direct.extend(more);
         }
         let is_lost = |it: &&SourcePath| {
@@ -75,8 +99,7 @@ impl Repo {
         if (is_gone || self.were_away((from, to), &lost).await?) && self.has_steps(from, to).await?
         {
             let walk = ["log", "--reverse", "--first-parent", "-m", "--format=", COMMITS_MAX];
-            let call = self.finding(&walk);
-            steps = self.told_renames(call.arg(format!("{from}..{to}"))).await?;
+            steps = self.find(&walk, &[&format!("{from}..{to}")], &mut search).await?;
         }
         for path in gone.iter().chain(followed) {
             let old = self.git_path(path).into_bytes();
@@ -98,16 +121,21 @@ impl Repo {
         (from, to): (&BlobId, &BlobId),
         (gone, followed): (&BTreeSet<SourcePath>, &BTreeSet<SourcePath>),
         known: &[Rename],
+        search: &mut Search,
     ) -> Result<Vec<Rename>> {
-        let call = self.finding(&["diff-tree"]).arg(format!("-l{FEW}"));
-        let mut names = self.told_renames(call.arg(from.as_str()).arg(to.as_str())).await?;
+        let few = format!("-l{FEW}");
+        let rest = [few.as_str(), from.as_str(), to.as_str()];
+        let mut names = self.find(&["diff-tree"], &rest, search).await?;
         names.retain(|it| !known.iter().any(|(old, new)| *old == it.0 || *new == it.1));
         let followed = followed.intersection(gone).map(|it| self.git_path(it).into_bytes());
         let all: Vec<Rename> = known.iter().chain(&names).cloned().collect();
         let is_lost = |it: &Vec<u8>| !all.iter().any(|(old, _)| old == it);
         let rest: Vec<Vec<u8>> = followed.filter(is_lost).collect();
-        if !rest.is_empty() {
-            names.extend(self.among_many((from, to), rest, &all).await?);
+        if !rest.is_empty() && !search.is_exact {
+            match self.among_many((from, to), rest, &all).await {
+                Ok(more) => names.extend(more),
+                Err(cause) => search.restrict(cause)?,
+            }
         }
         Ok(names)
     }
@@ -126,8 +154,13 @@ impl Repo {
         let call = self.git().call(&walk).arg("--diff-filter=D").arg("--name-only");
         let call = call.arg(format!("{from}..{to}")).arg("--");
         let call = names.into_iter().fold(call, |call, it| call.arg(it));
-        let told = call.within(TIME_MAX).output_max(GIT_LISTING_BYTES_MAX).output().await?;
-        Ok(!told.is_empty())
+        let told = call.within(TIME_MAX).output_max(GIT_LISTING_BYTES_MAX).output().await;
+        match told {
+            Ok(told) => Ok(!told.is_empty()),
+            // Then each commit is examined.
+            Err(cause) if is_too_much(&cause) => Ok(true),
+            Err(cause) => Err(cause),
+        }
     }
 
     /// Returns the new names of some files among too many to compare each with each; empty if they
@@ -158,7 +191,8 @@ impl Repo {
         }
         let alike = async |old: &[Vec<u8>], new: &[Vec<u8>]| -> Result<Vec<Rename>> {
             let Some(names) = names_within(old, new) else { return Ok(Vec::new()) };
-            let call = self.finding(&["diff-tree"]).arg(from.as_str()).arg(to.as_str()).arg("--");
+            let call = self.finding(&["diff-tree", ALIKE]);
+            let call = call.arg(from.as_str()).arg(to.as_str()).arg("--");
             self.told_renames(names.into_iter().fold(call, |call, it| call.arg(it))).await
         };
         for _ in 0..ROUNDS {
@@ -187,14 +221,47 @@ impl Repo {
         Ok(told.split_whitespace().nth(1) != Some(from.as_str()))
     }
 
-    pub(super) fn finding(&self, command: &[&str]) -> Call<'_> {
+    /// Searches for renames, and again for those without a change if git could not compare others.
+    async fn find(
+        &self,
+        command: &[&str],
+        rest: &[&str],
+        search: &mut Search,
+    ) -> Result<Vec<Rename>> {
+        let with = |alike: &str| {
+            let call = self.finding(command).arg(alike);
+            rest.iter().fold(call, |call, it| call.arg(*it))
+        };
+        if !search.is_exact {
+            match self.told_renames(with(ALIKE)).await {
+                Err(cause) => search.restrict(cause)?,
+                told => return told,
+            }
+        }
+        self.told_renames(with(IDENTICAL)).await
+    }
+
+    /// Compares two commits, and what was rewritten under its name, too.
+    pub(super) async fn rewritten(&self, (from, to): (&BlobId, &BlobId)) -> Result<Vec<Rename>> {
+        let call = self.finding(&["diff-tree", "--break-rewrites", ALIKE]);
+        let call = call.arg(format!("-l{FEW}"));
+        self.told_renames(call.arg(from.as_str()).arg(to.as_str())).await
+    }
+
+    fn finding(&self, command: &[&str]) -> Call<'_> {
         FIND.iter().fold(self.git().call(command), |call, it| call.arg(*it))
     }
 
-    pub(super) async fn told_renames(&self, call: Call<'_>) -> Result<Vec<Rename>> {
+    async fn told_renames(&self, call: Call<'_>) -> Result<Vec<Rename>> {
         let told = call.within(TIME_MAX).output_max(GIT_LISTING_BYTES_MAX).output().await?;
         Ok(parse(&told))
     }
+}
+
+/// Returns whether git could not do this work, and may be able to do less.
+fn is_too_much(cause: &Error) -> bool {
+    cause.kind() == ErrorKind::TooLarge
+        || matches!(cause.code_str(), COMMAND_TIMEOUT | GIT_FAILED | REPOSITORY_DAMAGED)
 }
 
 /// Returns names as arguments; `None` if they are too many. Names that are not UTF-8 are skipped:

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use crate::base::{BlobId, Result, SourcePath};
 use crate::documents::git::Repo;
-use crate::documents::git::renames::FEW;
+use crate::documents::git::renames::{FEW, Search};
 use crate::documents::seen::Moved;
 
 /// New names by old ones.
@@ -16,14 +16,15 @@ type Names = BTreeMap<SourcePath, SourcePath>;
 impl Repo {
     /// Returns the new names of Sources of which at least one exists in both commits, and has a new
     /// name nevertheless: by identical contents, or as git says that compares rewritten files, too,
-    /// if they are few.
+    /// if they are few, and it can.
     ///
     /// # Errors
-    /// `unavailable` if git fails or times out.
+    /// `unavailable` if git fails.
     pub(super) async fn handed_on(
         &self,
-        (from, to): (&BlobId, &BlobId),
+        ends: (&BlobId, &BlobId),
         moved: &Moved,
+        search: &mut Search,
     ) -> Result<Names> {
         let stay = moved.values().filter(|it| it.0.is_some() && it.1.is_some()).count();
         if stay == 0 || moved.len() == 1 {
@@ -31,8 +32,13 @@ impl Repo {
         }
         let mut names = identical(moved);
         if stay <= FEW {
-            let call = self.finding(&["diff-tree", "--break-rewrites"]).arg(format!("-l{FEW}"));
-            let told = self.told_renames(call.arg(from.as_str()).arg(to.as_str())).await?;
+            let told = match self.rewritten(ends).await {
+                Ok(told) => told,
+                Err(cause) => {
+                    search.restrict(cause)?;
+                    Vec::new()
+                }
+            };
             let mut taken: BTreeSet<SourcePath> = names.values().cloned().collect();
             for (old, new) in told {
                 let pair = self.source_path(&old).zip(self.source_path(&new));

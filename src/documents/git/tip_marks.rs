@@ -3,13 +3,15 @@
 
 use std::os::unix::fs::MetadataExt as _;
 
-use camino::Utf8Path;
+use camino::{Utf8Path, Utf8PathBuf};
 
 use crate::documents::git::Repo;
 use crate::process::read_small;
 
 /// Largest `HEAD` that is read, in bytes.
 const HEAD_BYTES_MAX: u64 = 4 * 1024;
+/// Most references that are followed, as in git.
+const REFERENCES_MAX: usize = 5;
 
 /// What is known of those files at one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,13 +21,29 @@ impl Repo {
     /// Returns what is known of the files that say what is checked out: a few calls of the kernel.
     pub fn tip_marks(&self) -> TipMarks {
         let (own, common) = (&self.shared.git_dir, &self.shared.common);
-        let head = own.join("HEAD");
-        let text = read_small(&head, HEAD_BYTES_MAX).ok().flatten().unwrap_or_default();
-        let branch = String::from_utf8_lossy(&text);
-        let branch = branch.trim().strip_prefix("ref: ").map(|it| common.join(it));
-        let others = ["packed-refs", "reftable/tables.list"].map(|it| common.join(it));
-        TipMarks([head].iter().chain(&others).chain(&branch).map(|it| mark(it)).collect())
+        let tables = "reftable/tables.list";
+        let mut files = vec![common.join("packed-refs"), common.join(tables), own.join(tables)];
+        let mut next = Some(own.join("HEAD"));
+        for _ in 0..REFERENCES_MAX {
+            let Some(file) = next else { break };
+            next = reference(&file).map(|it| common.join(it));
+            files.push(file);
+        }
+        files.extend(next);
+        TipMarks(files.iter().map(|it| mark(it)).collect())
     }
+}
+
+/// Returns the reference that this one leads to, in a file or as the target of a link.
+fn reference(file: &Utf8Path) -> Option<Utf8PathBuf> {
+    if let Ok(target) = file.read_link_utf8() {
+        // Those that git writes are relative to its folder; any other one leads out of it.
+        return target.as_str().starts_with("refs/").then_some(target);
+    }
+    let text = read_small(file, HEAD_BYTES_MAX).ok().flatten()?;
+    let text = String::from_utf8(text).ok()?;
+    // Git skips any white space.
+    Some(text.strip_prefix("ref:")?.trim().into())
 }
 
 /// Returns what tells a file from the one that replaces it, and from itself after a write.

@@ -316,7 +316,8 @@ pub struct ViewRequest {
 /// the same job.
 ///
 /// # Errors
-/// `invalid` with codes `no_perspective_kind` and `not_for_source`; those of asking for a job.
+/// `invalid` with codes `no_perspective_kind` and `not_for_source`; `unavailable` with code
+/// `stopping`; those of asking for a job.
 pub async fn request(
     site: &Site,
     caller: &Caller,
@@ -325,6 +326,7 @@ pub async fn request(
 ) -> Result<Requested> {
     let person = caller.may_write()?;
     let kind = kind_for(site, request.kind.as_deref())?;
+    site.freshness.catch_up(&site.repo).await?;
     let present = Present::of(site, &request.source_path).await?;
     let found = persona_of(site, &request.persona, &request.source_path).await?;
     let versions = present.versions(&found);

@@ -32,15 +32,19 @@ const NAMES_MEANT_MAX: usize = 3;
 /// Characters of a commit's hash that are shown.
 const COMMIT_CHARS: usize = 10;
 
-/// Returns the new names of missing Sources, and of those whose name another one has now. A rename
-/// that cannot be determined counts as none; then the Topics keep the old name.
+/// Returns the new names of missing Sources, and of those whose name another one has now.
+///
+/// # Errors
+/// As git or the database; then nothing must be recorded as seen: no later look finds them.
 pub(in crate::flows) async fn find(
     works: &Works,
     before: Option<&Seen>,
     sighting: &Sighting,
-) -> BTreeMap<SourcePath, SourcePath> {
+) -> Result<BTreeMap<SourcePath, SourcePath>> {
     let heads = before.and_then(|it| it.head.as_ref()).zip(sighting.seen.head.as_ref());
-    let Some((old, new)) = heads.filter(|(old, new)| old != new) else { return BTreeMap::new() };
+    let Some((old, new)) = heads.filter(|(old, new)| old != new) else {
+        return Ok(BTreeMap::new());
+    };
     // Whatever has its name in the working tree by now is another one.
     let is_gone = |it: &&SourceChange| it.head_blob.is_none();
     let gone = sighting.changes.iter().filter(is_gone).map(|it| it.path.clone());
@@ -50,21 +54,11 @@ pub(in crate::flows) async fn find(
     let stays = |it: &&SourceChange| it.head_blob.is_some() && !is_one;
     let stay = sighting.changes.iter().filter(stays).map(|it| it.path.clone());
     let asked: BTreeSet<SourcePath> = gone.iter().cloned().chain(stay).collect();
-    if asked.is_empty() {
-        return BTreeMap::new();
+    if asked.is_empty() || fault::is_off("renamed_sources") {
+        return Ok(BTreeMap::new());
     }
-    let found = async {
-        let followed = followed(works, asked).await?;
-        works.repo.renames(old, new, &gone, &followed).await
-    };
-    match found.await {
-        Ok(renames) if !fault::is_off("renamed_sources") => renames,
-        Ok(_) => BTreeMap::new(),
-        Err(cause) => {
-            warn!("cannot tell which sources were renamed: {}", cause.chain());
-            BTreeMap::new()
-        }
-    }
+    let followed = followed(works, asked).await?;
+    works.repo.renames(old, new, &gone, &followed).await
 }
 
 /// Returns those of some Sources that something refers to.
@@ -207,9 +201,13 @@ pub(in crate::flows) fn since_start(
     job: &Job,
     path: &SourcePath,
 ) -> Result<SourcePath> {
-    // What was renamed in the moment of its start was seen before: it waited for that.
-    let since = job.started_at.unwrap_or(job.created_at).plus(1);
-    Ok(rename::name_since(c, path, since)?.unwrap_or_else(|| path.clone()))
+    Ok(rename::name_since(c, path, start_of(job))?.unwrap_or_else(|| path.clone()))
+}
+
+/// Returns the first moment at which a rename is later than the names that a job was given. What
+/// was renamed in the moment of its start was seen before: it waited for that.
+pub(in crate::flows) fn start_of(job: &Job) -> Millis {
+    job.started_at.unwrap_or(job.created_at).plus(1)
 }
 
 /// Updates renamed Sources in the inputs of an ended job that is repeated. Its inputs went with

@@ -337,7 +337,7 @@ pub(in crate::flows) async fn look_once(works: &Works, hint: &Hint, told: &[Told
         return Ok(false);
     }
     let (is_all_new, changes) = (sighting.is_all_new, sighting.changes.clone());
-    let renamed = renames::find(works, before.as_ref(), &sighting).await;
+    let renamed = renames::find(works, before.as_ref(), &sighting).await?;
     let now = works.now();
     let mut moves = lanes::moves(&now, &renamed).await?;
     moves.displaced = renames::displaced(&now, before.as_ref(), &renamed).await?;

@@ -66,13 +66,15 @@ pub(in crate::flows) async fn repeated<'a>(
 /// Topic that the earlier one opened.
 ///
 /// # Errors
-/// What is wrong with an input now.
+/// What is wrong with an input now; `unavailable` with code `stopping`.
 pub(in crate::flows) async fn like(
     site: &Site,
     kind: &Kind,
     old: &Job,
     by: Actor,
 ) -> Result<NewJob> {
+    // Right after a commit, its documents may have other names that are not known yet.
+    site.freshness.catch_up(&site.repo).await?;
     let mut sent: Map<String, Value> = old
         .inputs
         .iter()

@@ -65,36 +65,29 @@ pub struct TopicRequest {
 /// Opens a Topic, for a person or for a job whose kind opens Topics.
 ///
 /// # Errors
-/// `forbidden` with code `not_granted`; `conflict` with codes `too_many_topics` and `job_ended`;
-/// `invalid` without a selection and `global`, or with both; `unavailable` with code `stopping`;
-/// what resolving the selection says.
+/// `forbidden` with code `not_granted`; `conflict` with codes `too_many_topics` and `job_ended`,
+/// and for a job with `source_gone` if another Source has the name of its own; `invalid` without a
+/// selection and `global`, or with both; `unavailable` with code `stopping`; what resolving the
+/// selection says.
 pub async fn create(
     site: &Site,
     caller: &Caller,
     request: TopicRequest,
     key: Option<idempotency::Key>,
 ) -> Result<Topic> {
-    let token = of_job::require(site, caller, &request.source_path).await?;
+    let job = of_job::require(site, caller, &request.source_path).await?;
     if let Some(kept) = kept_answer(site, key.as_ref()).await? {
         let id: TopicId = kept["id"].as_str().unwrap_or_default().parse()?;
         return site.store.read(move |c| shown(c, &id)).await;
     }
     site.freshness.catch_up(&site.repo).await?;
-    let source = renames::source(site, &request.source_path).await?;
-    let anchor = match (&request.selection, request.global) {
-        (Some(selection), false) => {
-            Some(documents::resolve(&source.text, &source.blob, selection)?)
-        }
-        (None, true) => None,
-        (Some(_), true) => {
-            return Err(Error::invalid("a topic has either a selection or `global`, not both"));
-        }
-        (None, false) => {
-            return Err(Error::invalid("a topic needs a selection")
-                .code("no_selection")
-                .hint("send `selection`, or `global: true` for the whole source"));
-        }
+    let given = request.source_path;
+    let path = match &job {
+        Some((job, _)) => of_job::meant(site, job, &given, request.selection.as_ref()).await?,
+        None => given.clone(),
     };
+    let source = renames::source(site, &path).await?;
+    let anchor = anchor_of((request.selection.as_ref(), request.global), &source)?;
     // The text of the selection must stay readable, even if it is not committed. The state is not
     // enough: a clean file whose line ends git converts has a version of its own.
     let is_kept = anchor.is_some() && source.head_blob.as_ref() != Some(&source.blob);
@@ -104,14 +97,14 @@ pub async fn create(
             .hint("send `selection`: the passage that the suggestion replaces"));
     }
     let new = NewTopic {
-        source_path: request.source_path,
+        source_path: path,
         is_global: request.global,
         title: request.title,
         body: written(&request.body, request.suggestion.as_deref())?,
         author: caller.actor(),
         anchor,
     };
-    let ids = site.ids.clone();
+    let (ids, token) = (site.ids.clone(), job.map(|it| it.1));
     site.store
         .write(move |tx| {
             let job = token.as_deref().map(|it| jobs::fence(tx, it)).transpose()?;
@@ -122,7 +115,7 @@ pub async fn create(
                 return shown(tx.connection(), &id);
             }
             if let Some(job) = &job {
-                of_job::admit(tx, job, &new.source_path)?;
+                of_job::admit(tx, job, &given)?;
             }
             let made = topic::create(tx, &ids, new.clone())?;
             if is_kept {
@@ -134,6 +127,24 @@ pub async fn create(
             shown_names::fill_topic(tx.connection(), made)
         })
         .await
+}
+
+fn anchor_of(
+    about: (Option<&Selection>, bool),
+    source: &documents::Source,
+) -> Result<Option<documents::NewAnchor>> {
+    match about {
+        (Some(selection), false) => {
+            documents::resolve(&source.text, &source.blob, selection).map(Some)
+        }
+        (None, true) => Ok(None),
+        (Some(_), true) => {
+            Err(Error::invalid("a topic has either a selection or `global`, not both"))
+        }
+        (None, false) => Err(Error::invalid("a topic needs a selection")
+            .code("no_selection")
+            .hint("send `selection`, or `global: true` for the whole source")),
+    }
 }
 
 /// Returns a Topic with the name of its author.
@@ -412,16 +423,21 @@ pub async fn for_agent(site: &Site, caller: &Caller, id: &TopicId) -> Result<Age
 /// Returns the output of `wb-agent list-open-topics`: a bare array.
 ///
 /// # Errors
-/// `forbidden` with code `not_granted`.
+/// `forbidden` with code `not_granted`; `conflict` with code `source_gone`.
 pub async fn open_for_agent(
     site: &Site,
     caller: &Caller,
     path: &SourcePath,
 ) -> Result<Vec<AgentOpenTopic>> {
+    let mut path = path.clone();
     if let Caller::Job { id, .. } = caller {
         let id = id.clone();
         let job = site.store.read(move |c| jobs::find(c, &jobs::Viewer::Program, &id)).await?;
-        job.require_source(path, Verb::Read)?;
+        job.require_source(&path, Verb::Read)?;
+        if job.is_given(&path) {
+            // Its document, whatever it is called by now.
+            path = renames::document_since(site, &path, renames::start_of(&job)).await?;
+        }
     }
     let asked = path.clone();
     let listed = site.store.read(move |c| {
@@ -429,7 +445,7 @@ pub async fn open_for_agent(
         open.into_iter().map(|it| shown_names::fill_topic(c, it)).collect::<Result<Vec<_>>>()
     });
     let mut topics = listed.await?;
-    places::place_in_present(site, path, &mut topics).await?;
+    places::place_in_present(site, &path, &mut topics).await?;
     let row = |topic: Topic| {
         let (anchor, placement) = (topic.anchor.clone(), topic.placement.clone());
         AgentOpenTopic { anchor, placement, topic }

@@ -89,8 +89,8 @@ fn what_a_turn_has_spent_counts_once_if_its_process_is_ended_in_it() {
         let input = if speaks == "pi-rpc" { 7 + 4 } else { 7 - 2 };
         let spent = |turns: i64| {
             let usage = bench.get("/api/usage?by=engine").ok();
-            let all = usage["items"].as_array().unwrap().iter();
-            let row = all.filter(|it| it["name"] == "talk").next_back().unwrap();
+            let mut all = usage["items"].as_array().unwrap().iter();
+            let row = all.rfind(|it| it["name"] == "talk").unwrap();
             let counts = (&row["input_tokens"], &row["output_tokens"]);
             assert_eq!(counts, (&json!(turns * input), &json!(turns * 3)), "{speaks}: {row}");
         };

@@ -232,9 +232,15 @@ fn heard_since(bench: &Bench, before: &BTreeMap<String, String>) -> Vec<String> 
 fn renames_and_many_changes_that_handlers_heard_of_are_not_told_again() {
     let bench = bench();
     hears(&bench);
-    std::fs::create_dir(bench.top.join("many")).unwrap();
+    // Their folder takes the place of the one before: no look sees only some of them.
     let many = |text: &str| {
-        (0..201).for_each(|n| bench.write(&format!("many/{n}.md"), text));
+        let (folder, next) = (bench.top.join("many"), bench.base.join("next"));
+        std::fs::create_dir(&next).unwrap();
+        (0..201).for_each(|n| std::fs::write(next.join(format!("{n}.md")), text).unwrap());
+        if folder.exists() {
+            std::fs::rename(&folder, bench.base.join("before")).unwrap();
+        }
+        std::fs::rename(&next, &folder).unwrap();
         bench.git(&["add", "many"]);
         bench.git(&["commit", "-qm", "many"]);
     };

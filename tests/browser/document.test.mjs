@@ -234,7 +234,9 @@ test("a form whose document is renamed leads on by itself, with what is typed, o
   const form = page.locator(".composer");
   await select(page, "second line");
   await page.getByRole("button", { name: "Suggest a change" }).first().tap();
-  await form.getByLabel("New text").fill("The second thought.");
+  const words = form.getByLabel("New text");
+  await until("the words are there", async () => await words.inputValue() === "second line");
+  await words.fill("The second thought.");
   site.git("mv", "guide.md", "manual.md");
   site.commit("a better name");
   await page.locator("#gone").waitFor({ state: "visible" });
@@ -244,7 +246,7 @@ test("a form whose document is renamed leads on by itself, with what is typed, o
   await page.waitForURL(/\/d\/manual\.md$/);
   await page.waitForSelector(".reader[data-ready]");
   await form.waitFor({ state: "visible" });
-  assert.equal(await form.getByLabel("New text").inputValue(), "The second thought.");
+  assert.equal(await words.inputValue(), "The second thought.");
   await form.getByRole("button", { name: "Suggest this change" }).tap();
   await form.waitFor({ state: "hidden" });
   const { items } = await site.get("/api/topics?source_path=manual.md");

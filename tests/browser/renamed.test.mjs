@@ -121,7 +121,9 @@ test("a suggestion goes with its document when two exchange their names", async 
   const form = page.locator(".composer");
   await select(page, "Run the installer");
   await page.keyboard.press("s");
-  await form.getByLabel("New text").fill("Start the installer");
+  const words = form.getByLabel("New text");
+  await until("the words are there", async () => await words.inputValue() === "Run the installer");
+  await words.fill("Start the installer");
   for (const [from, to] of [["a.md", "x.md"], ["b.md", "a.md"], ["x.md", "b.md"]]) site.git("mv", from, to);
   site.commit("exchanged");
   await page.locator("#gone").waitFor({ state: "visible" });
@@ -129,7 +131,7 @@ test("a suggestion goes with its document when two exchange their names", async 
   await form.getByRole("link", { name: "Open it under its new name" }).click();
   await page.waitForURL(/\/d\/a\.md$/);
   await form.waitFor({ state: "visible" });
-  assert.equal(await form.getByLabel("New text").inputValue(), "Start the installer");
+  assert.equal(await words.inputValue(), "Start the installer");
   assert.deepEqual(await topics(site, "b.md"), []);
 });
 

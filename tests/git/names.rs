@@ -1,27 +1,14 @@
 //! Renames that git cannot search in full, and what tells that something else is checked out.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::Write as _;
 
 use camino::Utf8Path;
 use wiki_browser::base::{BlobId, SourcePath};
 use wiki_browser::documents::git::Repo;
 
 use crate::git::support::{
-    Site, folder, git, init, open, open_with, path, program, site_of, try_git, write,
+    Site, folder, git, init, open, open_with, path, program, site_of, try_git, write, write_program,
 };
-
-/// Writes a program with another process, so that no child of this one has it open for writing.
-#[allow(clippy::disallowed_methods, reason = "a test plays the user in a terminal")]
-fn write_program(path: &Utf8Path, text: &str) {
-    let mut writer = std::process::Command::new("/bin/sh")
-        .args(["-c", "cat > \"$0\" && chmod 755 \"$0\"", path.as_str()])
-        .stdin(std::process::Stdio::piped())
-        .spawn()
-        .unwrap();
-    writer.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
-    assert!(writer.wait().unwrap().success());
-}
 
 /// Opens a repository with a git that fails if its words are like these.
 async fn failing(site: &Site, words: &str) -> Repo {

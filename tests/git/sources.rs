@@ -1,16 +1,14 @@
 //! Reading: which files are Sources, their versions, and the errors for other files.
 
-use std::io::Write as _;
 use std::os::unix::fs::symlink;
 
-use camino::Utf8Path;
 use wiki_browser::api::sources::SourceState;
 use wiki_browser::base::ErrorKind;
 use wiki_browser::base::limit::SOURCE_BYTES_MAX;
 use wiki_browser::documents::git::Repo;
 use wiki_browser::process::Children;
 
-use crate::git::support::{Site, path, program, read, site, site_of, write};
+use crate::git::support::{Site, path, program, read, site, site_of, write, write_program};
 
 #[tokio::test]
 async fn only_tracked_plain_files_that_the_globs_name_are_listed() {
@@ -122,19 +120,6 @@ async fn many_sources_are_listed_by_few_calls() {
     let few = calls_of_a_list(&site().await, 3).await;
     assert_eq!(many, few, "the calls do not grow with the sources");
     assert!((1..=6).contains(&many), "{many} calls of git");
-}
-
-/// Writes a program by another one: a process that a thread beside this one starts meanwhile would
-/// hold the file open for writing, and nobody could start it.
-#[allow(clippy::disallowed_methods, reason = "a test writes a program")]
-fn write_program(path: &Utf8Path, text: &str) {
-    let mut writer = std::process::Command::new("/bin/sh")
-        .args(["-c", "cat > \"$0\" && chmod 755 \"$0\"", path.as_str()])
-        .stdin(std::process::Stdio::piped())
-        .spawn()
-        .unwrap();
-    writer.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
-    assert!(writer.wait().unwrap().success());
 }
 
 /// Lists all sources, and returns how often git was called for it.

@@ -1,6 +1,7 @@
 //! A site in a temporary folder: a repository, a database, and proposals in it.
 
 use std::collections::BTreeMap;
+use std::io::Write as _;
 use std::sync::Arc;
 
 use camino::{Utf8Path, Utf8PathBuf};
@@ -391,4 +392,17 @@ pub(crate) fn put_under(top: &Utf8Path, id: &BlobId, own: &BlobId) {
 pub(crate) fn loose(top: &Utf8Path, id: &BlobId) -> Utf8PathBuf {
     let (folder, name) = id.as_str().split_at(2);
     top.join(".git/objects").join(folder).join(name)
+}
+
+/// Writes a program by another one: a process that a thread beside this one starts meanwhile would
+/// hold the file open for writing, and nobody could start it.
+#[allow(clippy::disallowed_methods, reason = "a test writes a program")]
+pub(crate) fn write_program(path: &Utf8Path, text: &str) {
+    let mut writer = std::process::Command::new("/bin/sh")
+        .args(["-c", "cat > \"$0\" && chmod 755 \"$0\"", path.as_str()])
+        .stdin(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    writer.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
+    assert!(writer.wait().unwrap().success());
 }

@@ -33,7 +33,7 @@ pub enum Status {
 pub struct Waiting {
     /// A stable word: `kind_gone`, `inbox_gone`, `kind_changed`, `not_before`, `lane_busy`,
     /// `lane_order`, `engine_held`, `daily_cap`, `kind_cap`, `jobs_cap`, `agents_cap`, `chat_cap`,
-    /// `chat_asks`, `turn`, `look` or `decision`.
+    /// `chat_asks`, `unseen`, `turn`, `look` or `decision`.
     pub code: Cow<'static, str>,
     /// The same for a person, without a full stop.
     pub message: String,

@@ -1,5 +1,6 @@
 //! The grants of a job's token.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
@@ -98,11 +99,13 @@ impl Grant {
         &self.subject
     }
 
-    /// Returns the grant after a Source was renamed.
-    pub(super) fn renamed(self, from: &SourcePath, to: &SourcePath) -> Grant {
-        match self.subject.strip_prefix("source:") {
-            Some(path) if path == from.as_str() => Grant::source(to, &self.verbs),
-            _ => self,
+    /// Returns the grant after Sources were renamed.
+    pub(super) fn renamed(self, renames: &BTreeMap<SourcePath, SourcePath>) -> Grant {
+        let path = self.subject.strip_prefix("source:");
+        let to = renames.iter().find(|(from, _)| path == Some(from.as_str()));
+        match to {
+            Some((_, to)) => Grant::source(to, &self.verbs),
+            None => self,
         }
     }
 

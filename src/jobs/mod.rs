@@ -51,7 +51,9 @@ pub use rows::kind_name::{forget_kind_name, note_kind_name};
 pub use rows::measures::{QueueCounts, Spent, queue_counts, spent};
 pub use rows::on_sources::{Touched, queued_by_source, touched};
 pub use rows::pool::{Pool, PoolCaps};
-pub use rows::rename_source::{Follow, move_running, move_waiting, rename_source};
+pub use rows::rename_source::{
+    Follow, move_running, move_waiting, rename_given_back, rename_source, source_names,
+};
 pub use rows::retention::{
     Files, Rest, fence_all, files, forget_words, give_up_files, queued, rest_of,
 };

@@ -16,7 +16,7 @@ const KNOWN: &[(&str, usize, &str)] = &[
     ("script/config", 45, "the types of some declarations stand with what judges them in `load`"),
     ("script/schema/fields", 4, "one table of declarations, in four files"),
     ("script/source/span", 4, "one reader of a declaration's text, in four files"),
-    ("jobs/run/dispatch", 11, "an execution and the queue share one inner state"),
+    ("jobs/run/dispatch", 12, "an execution and the queue share one inner state"),
     ("documents/search/find", 5, "a search and its parts share a filter"),
     (
         "cli/args",

@@ -118,6 +118,84 @@ fn a_running_job_on_the_whole_site_opens_no_topic_on_the_wrong_document() {
     server.stop();
 }
 
+/// Between the claim of a job and the versions of its documents, with or without a look.
+#[test]
+#[cfg(feature = "faults")]
+fn a_job_that_starts_while_names_are_handed_on_works_on_its_own_document() {
+    for is_seen in [true, false] {
+        let bench = Bench::new();
+        declare(&bench);
+        let gate = bench.base.join("gate");
+        let steps = if is_seen { "after_claim" } else { "after_claim,before_look" };
+        let env = [("WB_FAIL_AT", steps), ("WB_CRASH_WHEN", gate.as_str())];
+        let server = bench.serve_with(&env);
+        ready(&bench);
+        let guide = bench.git(&["hash-object", "guide.md"]);
+        std::fs::write(&gate, "").unwrap();
+        let job = bench.job("reads", json!({"path": "guide.md"}));
+        let is_claimed = || std::fs::read_to_string(&gate).unwrap() == "after_claim";
+        until("it is claimed", is_claimed);
+        bench.git(&["mv", "guide.md", "old.md"]);
+        bench.git(&["mv", "notes.md", "guide.md"]);
+        bench.git(&["commit", "-q", "-m", "handed on"]);
+        if is_seen {
+            seen(&bench);
+        }
+        std::fs::remove_file(&gate).unwrap();
+        assert_eq!(bench.ended(&job)["lane"], "path=old.md");
+        assert_eq!(bench.left(&job).trim(), format!("old.md {guide}"), "{is_seen}");
+        server.stop();
+    }
+}
+
+#[test]
+#[cfg(feature = "faults")]
+fn a_job_whose_document_goes_while_it_starts_never_works_on_another_one() {
+    let bench = Bench::new();
+    declare(&bench);
+    let gate = bench.base.join("gate");
+    let env = [("WB_FAIL_AT", "after_claim"), ("WB_CRASH_WHEN", gate.as_str())];
+    let server = bench.serve_with(&env);
+    ready(&bench);
+    std::fs::write(&gate, "").unwrap();
+    let job = bench.job("reads", json!({"path": "guide.md"}));
+    until("it is claimed", || std::fs::read_to_string(&gate).unwrap() == "after_claim");
+    bench.git(&["rm", "-q", "guide.md"]);
+    bench.git(&["commit", "-q", "-m", "no more"]);
+    handed(&bench, &[("notes.md", "guide.md")]);
+    std::fs::remove_file(&gate).unwrap();
+    bench.wait_status(&job, "queued");
+    assert_eq!(bench.show(&job)["waiting"]["code"], "kind_changed");
+    assert!(!bench.out.join(&job).exists());
+    server.stop();
+}
+
+#[test]
+#[cfg(feature = "faults")]
+fn a_job_that_starts_while_the_repository_cannot_be_read_waits_until_it_can() {
+    let bench = Bench::new();
+    declare(&bench);
+    let gate = bench.base.join("gate");
+    let env = [("WB_FAIL_AT", "after_claim"), ("WB_CRASH_WHEN", gate.as_str())];
+    let server = bench.serve_with(&env);
+    ready(&bench);
+    std::fs::write(&gate, "").unwrap();
+    let job = bench.job("reads", json!({"path": "guide.md"}));
+    until("it is claimed", || std::fs::read_to_string(&gate).unwrap() == "after_claim");
+    let other = bench.job("reads", json!({"path": "notes.md"}));
+    let config = bench.read(".git/config");
+    bench.write(".git/config", format!("{config}[core\n"));
+    std::fs::remove_file(&gate).unwrap();
+    for job in [&job, &other] {
+        until("it waits", || bench.show(job)["waiting"]["code"] == "unseen");
+    }
+    bench.write(".git/config", config);
+    for job in [&job, &other] {
+        assert_eq!(bench.ended(job)["status"], "succeeded");
+    }
+    server.stop();
+}
+
 #[test]
 fn a_look_that_cannot_tell_what_was_renamed_is_repeated() {
     let bench = Bench::new();

@@ -330,6 +330,7 @@ pub(super) fn view_with(
         (Status::Running, _) => looks(works, &job.id),
         _ => None,
     };
+    let waiting = waiting.map(|it| works.freshness.reason(&works.repo, &job, it));
     let config = works.config_of(&job.id);
     let kind = config.kinds.get(&job.kind);
     let engine = kind.and_then(|it| config.engines.get(&it.engine));

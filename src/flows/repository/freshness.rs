@@ -3,8 +3,10 @@
 //! **Invariant:** no job starts, and none is asked for, while a commit is checked out that was not
 //! looked at: it may call documents by the names of others, and whoever names one after it means
 //! the one that has the name by then. Only a request that has waited for ten seconds goes on, and
-//! one that waits when the server stops is refused.
+//! one that waits when the server stops is refused. A look that fails keeps no request waiting; no
+//! job starts before one succeeds.
 
+use std::borrow::Cow;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -14,6 +16,7 @@ use tracing::warn;
 
 use crate::base::{Result, fault};
 use crate::documents::{Repo, TipMarks};
+use crate::jobs::{Job, Pool, Waiting};
 use crate::store;
 
 /// How long a request waits for a look; one takes seconds in a very large repository.
@@ -28,9 +31,17 @@ struct Inner {
     is_watched: AtomicBool,
     has_ended: AtomicBool,
     is_awaited: AtomicBool,
-    marks: Mutex<Option<TipMarks>>,
+    is_unread: AtomicBool,
+    tip: Mutex<Tip>,
     asked: Notify,
     looked: watch::Sender<u64>,
+}
+
+#[derive(Default)]
+struct Tip {
+    marks: Option<TipMarks>,
+    /// Counts what was checked out one after another.
+    number: u64,
 }
 
 impl Freshness {
@@ -50,34 +61,79 @@ impl Freshness {
         self.0.asked.notified().await;
     }
 
-    /// A look has ended that began with these marks. One that fails counts, too: what can’t be read
-    /// keeps nobody waiting. Returns whether somebody waits for it.
-    pub(super) fn looked(&self, marks: TipMarks) -> bool {
-        *self.0.marks.lock().unwrap_or_else(PoisonError::into_inner) = Some(marks);
+    /// A look has ended that began with these marks. For requests one counts that could not read
+    /// the repository, too. Returns whether a job waits for it that may start now.
+    pub(super) fn looked(&self, marks: TipMarks, is_unread: bool) -> bool {
+        let mut tip = self.0.tip.lock().unwrap_or_else(PoisonError::into_inner);
+        if tip.marks.as_ref() != Some(&marks) {
+            *tip = Tip { marks: Some(marks), number: tip.number + 1 };
+        }
+        drop(tip);
+        self.0.is_unread.store(is_unread, Ordering::SeqCst);
         self.0.looked.send_modify(|it| *it += 1);
-        self.0.is_awaited.swap(false, Ordering::SeqCst)
+        !is_unread && self.0.is_awaited.swap(false, Ordering::SeqCst)
+    }
+
+    /// The repository could not be read at the start of a job: the next one starts after a look.
+    pub fn doubt(&self) {
+        self.0.is_unread.store(true, Ordering::SeqCst);
+        self.0.is_awaited.store(true, Ordering::SeqCst);
+        self.0.asked.notify_one();
+    }
+
+    /// Returns the number of what is checked out if it was looked at, so that a job may start;
+    /// otherwise asks for that. What was checked out in between has another number.
+    pub fn tip(&self, repo: &Repo) -> Option<u64> {
+        if !self.is_demanded() {
+            return Some(0);
+        }
+        let is_unread = || self.0.is_unread.load(Ordering::SeqCst);
+        let seen = || self.seen(repo).filter(|_| !is_unread());
+        if let Some(number) = seen() {
+            return Some(number);
+        }
+        self.0.is_awaited.store(true, Ordering::SeqCst);
+        // A look that has ended in between tells nobody any more.
+        let number = seen();
+        // One that failed is repeated anyway.
+        if number.is_none() && !is_unread() {
+            self.0.asked.notify_one();
+        }
+        number
+    }
+
+    /// Returns why a job waits that would start soon otherwise.
+    pub fn reason(&self, repo: &Repo, job: &Job, waiting: Waiting) -> Waiting {
+        if waiting.code != "turn" || job.pool == Pool::Chat || !self.is_demanded() {
+            return waiting;
+        }
+        let why = if self.0.is_unread.load(Ordering::SeqCst) {
+            "the repository cannot be read: the server’s log says why"
+        } else if self.seen(repo).is_none() {
+            "the repository has changed, and the server looks at it first"
+        } else {
+            return waiting;
+        };
+        Waiting { code: Cow::Borrowed("unseen"), message: why.to_owned(), ..waiting }
     }
 
     /// Returns whether what is checked out was looked at; otherwise asks for that.
     pub fn is_fresh(&self, repo: &Repo) -> bool {
-        if !self.0.is_watched.load(Ordering::SeqCst) || fault::is_off("fresh_look") {
-            return true;
-        }
-        if self.is_seen(repo) {
-            return true;
-        }
-        self.0.is_awaited.store(true, Ordering::SeqCst);
-        // A look that has ended in between tells nobody any more.
-        if self.is_seen(repo) {
+        if !self.is_demanded() || self.seen(repo).is_some() {
             return true;
         }
         self.0.asked.notify_one();
         false
     }
 
-    fn is_seen(&self, repo: &Repo) -> bool {
+    fn is_demanded(&self) -> bool {
+        self.0.is_watched.load(Ordering::SeqCst) && !fault::is_off("fresh_look")
+    }
+
+    fn seen(&self, repo: &Repo) -> Option<u64> {
         let now = repo.tip_marks();
-        self.0.marks.lock().unwrap_or_else(PoisonError::into_inner).as_ref() == Some(&now)
+        let tip = self.0.tip.lock().unwrap_or_else(PoisonError::into_inner);
+        (tip.marks.as_ref() == Some(&now)).then_some(tip.number)
     }
 
     /// Waits until what is checked out was looked at, for some seconds at most.

@@ -210,6 +210,29 @@ pub(in crate::flows) fn start_of(job: &Job) -> Millis {
     job.started_at.unwrap_or(job.created_at).plus(1)
 }
 
+/// Gives a job that was claimed and did not begin the names that its Sources got since, as if it
+/// had waited.
+///
+/// # Errors
+/// Fails if the database cannot be written.
+pub(in crate::flows) fn give_back(tx: &Tx<'_>, config: &Config, job: &Job) -> Result<()> {
+    let lanes = Capacities(config.limits.lanes.clone());
+    let names = jobs::source_names(job, &sources_of(config, &job.kind));
+    let given = names.iter().filter_map(|it| job.inputs.get(it)?.as_str()?.parse().ok());
+    let given: BTreeSet<SourcePath> = given.chain(job.source_path.clone()).collect();
+    let mut renames = BTreeMap::new();
+    for path in given {
+        if let Some((name, by)) = rename::taken_since(tx.connection(), &path, start_of(job))? {
+            jobs::mark_unfit(tx, &job.id, &jobs::displaced_by(&by, &name), &lanes)?;
+        }
+        let name = since_start(tx.connection(), job, &path)?;
+        if name != path {
+            renames.insert(path, name);
+        }
+    }
+    jobs::rename_given_back(tx, job, &renames, &names, &lanes)
+}
+
 /// Updates renamed Sources in the inputs of an ended job that is repeated. Its inputs went with
 /// them as long as it waited.
 ///

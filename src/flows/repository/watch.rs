@@ -20,8 +20,9 @@ use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
 
 use crate::base::limit::{CHANGES_TOLD_MAX, WATCHED_FOLDERS_MAX};
-use crate::base::{Actor, ErrorKind, Event, EventKind, Result, SourcePath, fault};
+use crate::base::{Actor, Error, ErrorKind, Event, EventKind, Result, SourcePath, fault};
 use crate::documents::TipMarks;
+use crate::documents::git::SPECIAL_FILE;
 use crate::documents::proposals::proposal;
 use crate::documents::seen::{self, Hint, Seen, Sighting, SourceChange};
 use crate::documents::topics::{placement, topic};
@@ -141,7 +142,7 @@ impl Watch {
             }
             let (started, marks) = (Instant::now(), self.works.repo.tip_marks());
             let looked = self.look(&due).await;
-            told_of_look(&self.works, marks);
+            told_of_look(&self.works, marks, looked.as_ref().is_err_and(is_unread));
             match looked {
                 Ok(()) => {
                     pause = AGAIN;
@@ -354,14 +355,20 @@ pub(in crate::flows) async fn look_once(works: &Works, hint: &Hint, told: &[Told
     works.store.write(write).await?;
     fault::crash_point("change_told");
     // Who waits for the look need not wait for what follows from it.
-    told_of_look(works, marks);
+    told_of_look(works, marks, false);
     pass_on(works, changes, told).await;
     Ok(is_all_new)
 }
 
+/// Returns whether the repository may be readable later. A file at which git would wait is there
+/// until somebody removes it.
+fn is_unread(cause: &Error) -> bool {
+    cause.kind() == ErrorKind::Unavailable && cause.code_str() != SPECIAL_FILE
+}
+
 /// A look has ended: jobs may have waited for it.
-fn told_of_look(works: &Works, marks: TipMarks) {
-    if works.freshness.looked(marks) {
+fn told_of_look(works: &Works, marks: TipMarks, is_unread: bool) {
+    if works.freshness.looked(marks, is_unread) {
         works.store.bell(jobs::BELL).notify_one();
     }
 }

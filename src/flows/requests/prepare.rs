@@ -11,6 +11,7 @@ use crate::base::{Error, Result, SourcePath};
 use crate::documents;
 use crate::flows::jobs::tree_guard;
 use crate::flows::perspectives::personas;
+use crate::flows::repository::renames;
 use crate::flows::requests::inputs::{BAD_INPUT, MISSING_INPUT};
 use crate::flows::requests::{inputs, multi_topic, rework, verify, without_topic};
 use crate::flows::topics::of_job;
@@ -28,6 +29,7 @@ pub fn hooks(works: &Works) -> Hooks {
     let (as_heard, at_run) = (works.clone(), works.clone());
     let (watch, steady) = tree_guard::watch(works);
     let (freshness, repo) = (works.freshness.clone(), works.repo.clone());
+    let (doubted, at_back) = (freshness.clone(), works.clone());
     Hooks {
         prepare: Arc::new(move |generation, job| {
             let works = at_start.at(generation);
@@ -67,7 +69,11 @@ pub fn hooks(works: &Works) -> Hooks {
             Some(_) => agents::heard(tx, &as_heard, job, fact),
             None => instances::heard(tx, job, fact),
         }),
-        is_seen: Arc::new(move || freshness.is_fresh(&repo)),
+        tip: Arc::new(move || freshness.tip(&repo)),
+        given_back: Arc::new(move |tx, job| {
+            renames::give_back(tx, &at_back.scripts.current().config, job)
+        }),
+        unread: Arc::new(move || doubted.doubt()),
         watch,
         steady,
         recall: tree_guard::recall(works),

@@ -70,6 +70,7 @@ pub fn rename_source(
     with: &Follow<'_, impl Fn(&str) -> Vec<String>>,
     capacities: &Capacities,
 ) -> Result<Vec<JobId>> {
+    let renames = BTreeMap::from([(from.clone(), to.clone())]);
     let mut renamed = Vec::new();
     let (mut moved, mut changed) = (BTreeSet::new(), BTreeSet::new());
     let mut jobs = of_source(tx.connection(), from)?;
@@ -78,9 +79,15 @@ pub fn rename_source(
     for id in jobs {
         let mut job = table::find(tx.connection(), &Viewer::Program, &id)?;
         let before = job.lane.take();
-        let by_name = || before.as_deref().map(|it| lane_after(it, from, to));
+        let by_name = || before.as_deref().map(|it| lane_after(it, &renames));
         let after = with.lanes.get(&id).cloned().unwrap_or_else(by_name);
-        rename_one(tx, job, (from, to), &with.names, after.as_deref())?;
+        let mut names = source_names(&job, &(with.names)(&job.kind));
+        if names.is_empty() {
+            // Nobody knows its Sources: its kind is gone, and it was asked for before they were
+            // kept.
+            names.extend(job.inputs.keys().cloned());
+        }
+        rename_one(tx, job, &renames, &names, after.as_deref())?;
         renamed.push(id);
         if before != after {
             changed.extend([before, after].into_iter().flatten());
@@ -90,7 +97,7 @@ pub fn rename_source(
     for job in table::running(tx.connection())? {
         let Some(before) = job.lane.filter(|_| !with.lanes.contains_key(&job.id)) else { continue };
         let sources = bulk::with_recorded(&(with.names)(&job.kind), job.sources);
-        let after = lane_after(&before, from, to);
+        let after = lane_after(&before, &renames);
         // A lane that a function determines may hold jobs of other Sources: see `move_running`.
         let is_of_source =
             before.split_once('=').is_some_and(|it| sources.iter().any(|name| name == it.0));
@@ -110,22 +117,44 @@ pub fn rename_source(
     Ok(renamed)
 }
 
+/// Returns the names of a job's inputs that are Sources, given those of its kind.
+pub fn source_names(job: &Job, of_kind: &[String]) -> Vec<String> {
+    bulk::with_recorded(of_kind, job.sources.clone())
+}
+
+/// Gives a job that was claimed and is queued again the names that its Sources got since its claim,
+/// and their lane.
+///
+/// # Errors
+/// Fails if the database cannot be written.
+pub fn rename_given_back(
+    tx: &Tx<'_>,
+    claimed: &Job,
+    renames: &BTreeMap<SourcePath, SourcePath>,
+    names: &[String],
+    capacities: &Capacities,
+) -> Result<()> {
+    let now = table::find_slim(tx.connection(), &Viewer::Program, &claimed.id)?.lane;
+    let by_name = claimed.lane.as_deref().map(|it| lane_after(it, renames));
+    // A lane that a function determines has moved with the running job, if at all.
+    let after = if by_name == claimed.lane { now.clone() } else { by_name };
+    if !renames.is_empty() {
+        rename_one(tx, claimed.clone(), renames, names, after.as_deref())?;
+    }
+    [now, after].into_iter().flatten().try_for_each(|it| lane::refresh(tx, &it, capacities))
+}
+
 fn rename_one(
     tx: &Tx<'_>,
     job: Job,
-    (from, to): (&SourcePath, &SourcePath),
-    names: &impl Fn(&str) -> Vec<String>,
+    renames: &BTreeMap<SourcePath, SourcePath>,
+    names: &[String],
     lane: Option<&str>,
 ) -> Result<()> {
-    let mut names = bulk::with_recorded(&names(&job.kind), job.sources);
-    if names.is_empty() {
-        // Nobody knows its Sources: its kind is gone, and it was asked for before they were kept.
-        names.extend(job.inputs.keys().cloned());
-    }
-    let source = job.source_path.map(|it| if it == *from { to.clone() } else { it });
+    let source = job.source_path.map(|it| renames.get(&it).cloned().unwrap_or(it));
     let mut inputs = job.inputs;
-    follow(&mut inputs, &names, &BTreeMap::from([(from.clone(), to.clone())]));
-    let grants: Vec<Grant> = job.grants.into_iter().map(|it| it.renamed(from, to)).collect();
+    follow(&mut inputs, names, renames);
+    let grants: Vec<Grant> = job.grants.into_iter().map(|it| it.renamed(renames)).collect();
     let grants = serde_json::to_string(&grants)
         .map_err(|cause| Error::internal("grants are not JSON").source(cause))?;
     let inputs = long_inputs::Text::of(&inputs)?;
@@ -189,10 +218,11 @@ fn of_source(connection: &Connection, source: &SourcePath) -> Result<Vec<JobId>>
     Ok(rows.collect::<rusqlite::Result<_>>()?)
 }
 
-fn lane_after(lane: &str, from: &SourcePath, to: &SourcePath) -> String {
-    match lane.split_once('=') {
-        Some((name, value)) if value == from.as_str() => format!("{name}={to}"),
-        _ => lane.to_owned(),
+fn lane_after(lane: &str, renames: &BTreeMap<SourcePath, SourcePath>) -> String {
+    let Some((name, value)) = lane.split_once('=') else { return lane.to_owned() };
+    match renames.iter().find(|(from, _)| value == from.as_str()) {
+        Some((_, to)) => format!("{name}={to}"),
+        None => lane.to_owned(),
     }
 }
 

@@ -19,6 +19,7 @@ use crate::jobs::queue::disk_space::Room;
 use crate::jobs::queue::lane::Capacities;
 use crate::jobs::queue::parking;
 use crate::jobs::rows::{retention, table};
+use crate::jobs::run::execution::Unread;
 use crate::jobs::run::execution::around::{self, Cleaned};
 use crate::jobs::run::launch::{self, Ground};
 use crate::jobs::run::recovery::Left;
@@ -104,8 +105,13 @@ pub struct Hooks {
     pub heard: Arc<Heard>,
     /// Returns warnings about unwanted changes made by the agent.
     pub watch: Watch,
-    /// Returns whether what is checked out was looked at; if not, it is, and the bell rings.
-    pub is_seen: Arc<dyn Fn() -> bool + Send + Sync>,
+    /// Returns the number of what is checked out, if it was looked at; if not, it is, and the bell
+    /// rings.
+    pub tip: Arc<dyn Fn() -> Option<u64> + Send + Sync>,
+    /// Follow-up of a job that is given back as it was claimed, in the same transaction.
+    pub given_back: Arc<Settled>,
+    /// Something could not be read at the start of a job: after the next look the bell rings.
+    pub unread: Arc<dyn Fn() + Send + Sync>,
     /// Checks that nothing that steers agents changes under running ones.
     pub steady: Steady,
     /// Like `watch`, for a job whose beginning an earlier server saw.
@@ -147,6 +153,8 @@ pub(in crate::jobs) struct Inner {
     room: Room,
     /// Rings when an instance may be given another text.
     pub(in crate::jobs) rested: Notify,
+    /// Jobs whose start is tried again.
+    pub(in crate::jobs) unread: Unread,
 }
 
 impl Inner {
@@ -208,6 +216,7 @@ impl Queue {
                 cleaning: Default::default(),
                 room: Room::default(),
                 rested: Notify::new(),
+                unread: Unread::default(),
             }),
         }
     }
@@ -336,7 +345,8 @@ impl Queue {
                 return;
             }
             // Conversations are about no document by its name.
-            if !(self.inner.setup.hooks.is_seen)() {
+            let tip = (self.inner.setup.hooks.tip)();
+            if tip.is_none() {
                 open.retain(|it| *it == Pool::Chat);
             }
             match self.claim(&open).await {
@@ -344,7 +354,7 @@ impl Queue {
                     let outside = Running::default();
                     self.remember(&job.id, &outside);
                     let (pool, inner) = (job.pool, Arc::clone(&self.inner));
-                    let with = (outside, RunTask::clone(run_task));
+                    let with = (outside, RunTask::clone(run_task), tip);
                     let run =
                         tasks::run_to_end(inner, generation, (job, token), with, stop.clone());
                     tasks.spawn(pool, run);

@@ -55,6 +55,7 @@ impl Queue {
         let generation = self.inner.setup.generations.pin(&job.id, generation);
         let never = CancellationToken::new();
         let ready = execution::prepare(&self.inner, &generation, (&job, token), &never).await;
+        let ready = ready.map_err(|it| it.outcome);
         let id = job.id.clone();
         let job =
             self.inner.setup.store.read(move |c| table::find(c, &Viewer::Program, &id)).await?;

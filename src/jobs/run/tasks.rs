@@ -52,7 +52,7 @@ pub(super) async fn run_to_end(
     inner: Arc<Inner>,
     generation: Arc<Generation>,
     (job, token): (Job, String),
-    with: (Running, RunTask),
+    with: (Running, RunTask, Option<u64>),
     stop: CancellationToken,
 ) -> JobId {
     let (again, id, kill) = (job.clone(), job.id.clone(), with.0.kill.clone());

@@ -70,7 +70,9 @@ impl Bench {
             quiet: Arc::new(|_| Box::pin(std::future::ready(()))),
             parked: Arc::new(|_, _| Ok(())),
             begun: Arc::new(|_, _, _| Ok(())),
-            is_seen: Arc::new(|| true),
+            tip: Arc::new(|| Some(0)),
+            given_back: Arc::new(|_, _| Ok(())),
+            unread: Arc::new(|| {}),
             steady: Arc::new(|_| Box::pin(async { true })),
             watch: Arc::new(|_, _| {
                 Box::pin(async {

@@ -6,6 +6,7 @@
 
 pub(super) mod around;
 mod follow;
+mod give_back;
 mod kept;
 mod phase;
 mod session;
@@ -17,9 +18,8 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 
-use crate::base::{Error, JobId, Result, fault};
+use crate::base::{Error, ErrorKind, JobId, Result, fault};
 use crate::jobs::fence::JOB_ENDED;
-use crate::jobs::queue::claim;
 use crate::jobs::queue::parking::{self, Session};
 use crate::jobs::run::dispatch::{Inner, Running};
 use crate::jobs::run::engine::{KIND_CHANGED, PROMPT_FAILED};
@@ -40,6 +40,8 @@ use crate::store::Tx;
 
 use around::SetUp;
 pub(super) use follow::{fence, note_rest, pump};
+pub(in crate::jobs) use give_back::Unread;
+use give_back::Unready;
 use phase::Ran;
 pub(super) use phase::{folders, put_left_away};
 
@@ -48,16 +50,20 @@ const SETTLE_RETRY: Duration = Duration::from_secs(2);
 /// How long the last look at the repository may take once the server stops.
 const LAST_LOOK: Duration = Duration::from_millis(500);
 
-/// Runs a claimed job; returns when its row is settled, or when the server stops and cannot.
+/// Runs a job that was claimed while this was checked out; returns when its row is settled, or when
+/// the server stops and cannot.
 pub(super) async fn execute(
     inner: Arc<Inner>,
     generation: Arc<Generation>,
     (job, token): (Job, String),
-    (outside, tasks): (Running, RunTask),
+    (outside, tasks, tip): (Running, RunTask, Option<u64>),
     stop: CancellationToken,
 ) {
     let generation = inner.setup.generations.pin(&job.id, generation);
     fault::crash_point("after_claim");
+    while fault::holds("after_claim") {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
     let source = job.source_path.as_ref().map(|it| it.as_str().to_owned()).unwrap_or_default();
     info!(job_id = %job.id, kind = job.kind, source_path = source, "job {} started", job.id);
     if task::is_task(&generation, &job) {
@@ -65,32 +71,45 @@ pub(super) async fn execute(
             task::run((&inner, &generation), &job, (token, &tasks), &outside, &stop).await;
         return settle_until_done((&inner, &generation), &job, outcome, &stop).await;
     }
-    let outcome = match prepare(&inner, &generation, (&job, token), &stop).await {
-        // The legs before it have left their workspace.
-        Err(outcome) if job.resumes.is_some() => {
-            match around::end(&inner, &job, outcome, &stop).await {
+    let prepared = prepare(&inner, &generation, (&job, token), &stop).await;
+    let outcome = match prepared {
+        // What it was given may be of another document that has the name by now.
+        _ if job.pool != Pool::Chat && (inner.setup.hooks.tip)() != tip => {
+            match give_back::put_off(&inner, &job, "something else is checked out").await {
                 Some(outcome) => outcome,
                 None => return,
             }
         }
-        Err(outcome) => outcome,
+        Err(it) if it.is_unread && inner.unread.is_tried_again(&job.id) => {
+            (inner.setup.hooks.unread)();
+            match give_back::put_off(&inner, &job, &it.outcome.error_tail).await {
+                Some(outcome) => outcome,
+                None => return,
+            }
+        }
+        // The legs before it have left their workspace.
+        Err(it) if job.resumes.is_some() => {
+            match around::end(&inner, &job, it.outcome, &stop).await {
+                Some(outcome) => outcome,
+                None => return,
+            }
+        }
+        Err(it) => it.outcome,
         Ok(ready) if outside.cancel.is_cancelled() => {
             drop(ready);
             Outcome::default()
         }
         Ok(_) if stop.is_cancelled() => {
-            if give_back(&inner, &job).await {
+            if give_back::give_back(&inner, &job).await {
                 info!(job_id = %job.id, "job {} waits for the next start", job.id);
             }
             return;
         }
-        Ok(_) if !is_steady(&inner, &job).await => {
-            if give_back(&inner, &job).await {
-                info!(job_id = %job.id, "job {} waits: files that agents obey changed", job.id);
-                return;
+        Ok(_) if !give_back::is_steady(&inner, &job).await => {
+            match give_back::put_off(&inner, &job, "files that agents obey changed").await {
+                Some(outcome) => outcome,
+                None => return,
             }
-            // Somebody cancelled it in this moment.
-            Outcome::default()
         }
         Ok(ready) => match run_all((&inner, &generation), &job, ready, outside, &stop).await {
             Some(outcome) => outcome,
@@ -98,23 +117,6 @@ pub(super) async fn execute(
         },
     };
     settle_until_done((&inner, &generation), &job, outcome, &stop).await;
-}
-
-/// The agent of a private job works in a folder of its own.
-async fn is_steady(inner: &Inner, job: &Job) -> bool {
-    job.owner.is_some() || (inner.setup.hooks.steady)(job.id.clone()).await
-}
-
-/// Nothing was started: the job waits. Returns whether it does.
-async fn give_back(inner: &Inner, job: &Job) -> bool {
-    let again = job.clone();
-    let lanes = inner.setup.generations.current().capacities().clone();
-    let given = inner.setup.store.write(move |tx| claim::unclaim(tx, &again, &lanes)).await;
-    given
-        .inspect_err(|cause| {
-            warn!(job_id = %job.id, "job {} stays claimed: {}", job.id, cause.chain());
-        })
-        .is_ok()
 }
 
 pub(super) struct Ready {
@@ -146,10 +148,10 @@ pub(super) async fn prepare(
     generation: &Arc<Generation>,
     (job, token): (&Job, String),
     stop: &CancellationToken,
-) -> std::result::Result<Ready, Outcome> {
+) -> std::result::Result<Ready, Unready> {
     let Some(kind) = generation.config.kind_of_job(&job.kind) else {
         let tail = format!("kind \"{}\" no longer exists", job.kind);
-        return Err(failed(Reason::KindChanged, tail));
+        return Err(failed(Reason::KindChanged, tail).into());
     };
     let prepared = (inner.setup.hooks.prepare)(Arc::clone(generation), job.clone());
     let prepared = prepared.await.map_err(|cause| {
@@ -158,8 +160,10 @@ pub(super) async fn prepare(
             PROMPT_FAILED | SCRIPT_STUCK => Reason::PromptFailed,
             _ => Reason::InputsChanged,
         };
-        failed(reason, cause.message().to_owned())
+        let outcome = failed(reason, cause.message().to_owned());
+        Unready { outcome, is_unread: cause.kind() == ErrorKind::Unavailable }
     })?;
+    inner.unread.forget(&job.id);
     // A job that computes nothing at its start has it all on record already.
     if prepared.inputs != job.inputs || prepared.grants != job.grants {
         let (inputs, grants) = (prepared.inputs, prepared.grants);
@@ -179,12 +183,14 @@ pub(super) async fn prepare(
     };
     let made = (prepared.prompt, token, prepared.env, session);
     let how = (kind, prepared.alone.as_ref(), prepared.workspace);
-    ready((inner, generation), job, how, made).map_err(|cause| match cause.code_str() {
-        KIND_CHANGED => failed(Reason::KindChanged, cause.message().to_owned()),
-        SECRET_MISSING => failed(Reason::SpawnFailed, cause.chain()),
-        BAD_HOOK => failed(Reason::PrepareFailed, cause.chain()),
-        _ => failed(Reason::PromptFailed, cause.message().to_owned()),
-    })
+    let ready =
+        ready((inner, generation), job, how, made).map_err(|cause| match cause.code_str() {
+            KIND_CHANGED => failed(Reason::KindChanged, cause.message().to_owned()),
+            SECRET_MISSING => failed(Reason::SpawnFailed, cause.chain()),
+            BAD_HOOK => failed(Reason::PrepareFailed, cause.chain()),
+            _ => failed(Reason::PromptFailed, cause.message().to_owned()),
+        })?;
+    Ok(ready)
 }
 
 fn ready(

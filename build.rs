@@ -1,6 +1,7 @@
 //! Embeds the files of the pages (`src/http/assets`): one table of them with the stylesheets as one,
 //! what each module imports, and a version that changes with any of them. They are embedded as they are
-//! sent, compressed, and so is the description of the API (`docs/openapi.json`).
+//! sent, compressed, and so is the description of the API (`docs/openapi.json`). And it has relocations
+//! packed where that works.
 //!
 //! Folders are for the reader of the source. A browser sees all files in one folder, so names are
 //! unique and modules import each other as `./name.js`.
@@ -11,6 +12,7 @@ use std::fmt::Write as _;
 use std::hash::{Hash as _, Hasher as _};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::{env, fs, io};
 
 use flate2::Compression;
@@ -22,11 +24,16 @@ const DESCRIPTION: &str = "docs/openapi.json";
 const FIRST_SHEET: &str = "base.css";
 /// The name of the combined stylesheet.
 const SHEET: &str = "wb.css";
+/// The first glibc that reads packed relocations.
+const PACKED_SINCE: (u32, u32) = (2, 36);
 
 fn main() -> io::Result<()> {
     println!("cargo::rerun-if-changed={FOLDER}");
     println!("cargo::rerun-if-changed={DESCRIPTION}");
     println!("cargo::rerun-if-changed=build.rs");
+    if reads_packed_relocations()? {
+        println!("cargo::rustc-link-arg-bins=-Wl,-z,pack-relative-relocs");
+    }
     let project = PathBuf::from(variable("CARGO_MANIFEST_DIR")?);
     let out = PathBuf::from(variable("OUT_DIR")?);
     compress(&fs::read(project.join(DESCRIPTION))?, &out.join("openapi.json.gz"))?;
@@ -73,6 +80,21 @@ fn main() -> io::Result<()> {
     fs::write(out.join("assets.rs"), table)?;
     println!("cargo::rustc-env=WB_ASSETS_VERSION={:016x}", version.finish());
     Ok(())
+}
+
+/// Packed relocations take a megabyte less. Returns whether the C library of this machine, for which
+/// the program is built, reads them.
+fn reads_packed_relocations() -> io::Result<bool> {
+    if variable("TARGET")? != variable("HOST")? || variable("CARGO_CFG_TARGET_ENV")? != "gnu" {
+        return Ok(false);
+    }
+    let Ok(answer) = Command::new("getconf").arg("GNU_LIBC_VERSION").output() else {
+        return Ok(false);
+    };
+    let answer = String::from_utf8_lossy(&answer.stdout).into_owned();
+    let version = answer.trim().strip_prefix("glibc ").and_then(|it| it.split_once('.'));
+    let version = version.and_then(|it| Some((it.0.parse().ok()?, it.1.parse().ok()?)));
+    Ok(version.is_some_and(|it: (u32, u32)| it >= PACKED_SINCE))
 }
 
 /// Writes bytes compressed, as browsers take them.

@@ -57,3 +57,39 @@ fn jobs_are_cancelled_and_repeated_by_kind_and_status() {
     assert!(said(&["job", "retry", "--status", "queued", "--yes"], 2).contains("timed_out"));
     server.stop();
 }
+
+#[test]
+fn options_of_one_job_count_for_many_or_are_refused() {
+    let bench = Bench::new();
+    bench.limits("jobs = 1, grace = \"10m\"");
+    let deaf = "trap '' TERM; echo ok >> \"$OUT/deaf\"; while :; do sleep 0.05; done";
+    bench.word_kind("deaf", "timeout = \"20m\"", deaf);
+    bench.word_kind("fails", "timeout = \"20s\"", "exit 1");
+    let server = bench.serve();
+    let failed = bench.job("fails", json!({}));
+    assert_eq!(bench.ended(&failed)["status"], "failed");
+    let said = |args: &[&str], code: i32| {
+        let assert = operator(&bench, args).assert().code(code);
+        let output = assert.get_output();
+        text(&output.stdout) + &text(&output.stderr)
+    };
+    let again = ["job", "retry", "--kind", "fails", "--yes"];
+    for options in [&["--wait"][..], &["--wait", "--log"], &["--wait", "--raw"]] {
+        let refused = said(&[&again[..], options].concat(), 2);
+        assert!(refused.contains("cannot be used with"), "{refused}");
+    }
+    said(&[&again[..], &["--not-before", "2h", "--when-allowed"]].concat(), 0);
+    let repeated = bench.show(&failed)["retried_as"][0].as_str().unwrap().to_owned();
+    let repeated = bench.show(&repeated);
+    assert_eq!(repeated["status"], "queued");
+    assert!(repeated["not_before"].is_string(), "{repeated:#}");
+    let refused = bench.post("/api/jobs/retry", json!({"force": true}));
+    assert_eq!(refused.status, 400);
+    let refused = bench.post("/api/jobs/cancel", json!({"when_allowed": true}));
+    assert_eq!(refused.status, 400);
+    let job = bench.job("deaf", json!({}));
+    bench.wait_left("deaf");
+    said(&["job", "cancel", "--kind", "deaf", "--status", "running", "--force", "--yes"], 0);
+    assert_eq!(bench.ended(&job)["status"], "cancelled");
+    server.stop();
+}

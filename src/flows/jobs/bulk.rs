@@ -6,10 +6,10 @@
 use serde::{Deserialize, Serialize};
 
 use crate::base::limit::parse_duration;
-use crate::base::{Actor, Error, ErrorKind, JobId, Result};
+use crate::base::{Actor, Error, ErrorKind, JobId, Millis, Result};
 use crate::flows::Site;
 use crate::flows::automation::effects;
-use crate::flows::jobs::cancel::{self, cancel_waiting};
+use crate::flows::jobs::cancel;
 use crate::flows::people::refuse_disabled;
 use crate::flows::requests::{inputs, options};
 use crate::jobs::{self, Choice, NewJob, Status};
@@ -41,6 +41,15 @@ pub struct BulkRequest {
     /// Only count them.
     #[serde(default)]
     pub dry_run: bool,
+    /// To cancel: kill their processes immediately, without the grace period.
+    #[serde(default)]
+    pub force: bool,
+    /// To retry: RFC 3339; the new jobs do not start earlier.
+    #[serde(default)]
+    pub not_before: Option<String>,
+    /// To retry: not before the rate limit of a job's provider resets.
+    #[serde(default)]
+    pub when_allowed: bool,
 }
 
 /// The result of a request.
@@ -75,6 +84,8 @@ pub struct Refused {
 /// with code `unknown_kind`.
 pub async fn cancel(site: &Site, caller: &Caller, request: BulkRequest) -> Result<Bulk> {
     let by = Actor::Person(caller.may_administer()?.id.clone());
+    refuse_of_other("not_before", request.not_before.is_some())?;
+    refuse_of_other("when_allowed", request.when_allowed)?;
     let states = [Status::Queued, Status::Running, Status::Parked];
     let choice = choice(site, &request, &states, false)?;
     refuse_unknown(site, &request, &choice).await?;
@@ -82,14 +93,12 @@ pub async fn cancel(site: &Site, caller: &Caller, request: BulkRequest) -> Resul
         return counted(site, choice).await;
     }
     let (after, lanes, source) = (request.after, site.queue.capacities(), site.ids.clone());
+    let is_killed = request.force;
     let cancel = move |tx: &crate::store::Tx<'_>| {
         let found = jobs::chosen(tx.connection(), &choice, after, CANCELLED_AT_ONCE)?;
         let mut done = Bulk { next: next(&found, CANCELLED_AT_ONCE), ..Bulk::default() };
         for (_, id) in found {
-            let cancelled = match cancel_waiting(tx, &source, &id, &by, &lanes)? {
-                true => Ok(()),
-                false => cancel::request(tx, &id, &by),
-            };
+            let cancelled = cancel::end_in(tx, (&id, &by), (&source, &lanes), is_killed);
             note(&mut done, id, cancelled)?;
         }
         Ok(done)
@@ -104,6 +113,8 @@ pub async fn cancel(site: &Site, caller: &Caller, request: BulkRequest) -> Resul
 /// code `unknown_kind`.
 pub async fn retry(site: &Site, caller: &Caller, request: BulkRequest) -> Result<Bulk> {
     let person = caller.may_administer()?.clone();
+    refuse_of_other("force", request.force)?;
+    let not_before = request.not_before.as_deref().map(options::parse_time).transpose()?;
     let states = [Status::Failed, Status::TimedOut, Status::Cancelled];
     let choice = choice(site, &request, &states, true)?;
     refuse_unknown(site, &request, &choice).await?;
@@ -115,16 +126,22 @@ pub async fn retry(site: &Site, caller: &Caller, request: BulkRequest) -> Result
     let found = site.store.read(find).await?;
     let mut done = Bulk { next: next(&found, REPEATED_AT_ONCE), ..Bulk::default() };
     for (_, id) in found {
-        let repeated = repeat(site, &person, &id).await;
+        let repeated = repeat(site, &person, &id, (not_before, request.when_allowed)).await;
         note(&mut done, id, repeated)?;
     }
     Ok(done)
 }
 
-async fn repeat(site: &Site, person: &Person, id: &JobId) -> Result<()> {
+async fn repeat(
+    site: &Site,
+    person: &Person,
+    id: &JobId,
+    (not_before, when_allowed): (Option<Millis>, bool),
+) -> Result<()> {
     let asked = id.clone();
     let old = site.store.read(move |c| jobs::find(c, &jobs::Viewer::Site, &asked)).await?;
-    let mut new: NewJob = options::repeated(site, &old, person).await?.1;
+    let (kind, mut new): (_, NewJob) = options::repeated(site, &old, person).await?;
+    new.not_before = options::earliest(site, &old, kind, (not_before, when_allowed)).await?;
     new.retry_of = Some(old.id);
     let at = site.clone();
     let accept = move |tx: &crate::store::Tx<'_>| {
@@ -132,6 +149,14 @@ async fn repeat(site: &Site, person: &Person, id: &JobId) -> Result<()> {
         effects::accept(tx, &at, &new).map(drop)
     };
     site.store.write(accept).await
+}
+
+/// Refuses an option of the other operation.
+fn refuse_of_other(name: &str, is_given: bool) -> Result<()> {
+    match is_given {
+        true => Err(Error::invalid(format!("`{name}` is not an option here")).of_input(name)),
+        false => Ok(()),
+    }
 }
 
 /// Records the result for one job; an error that is not a refusal ends the request.

@@ -35,16 +35,8 @@ async fn end(site: &Site, caller: &Caller, id: &JobId, is_killed: bool) -> Resul
     let viewer = if is_admin { Viewer::Program } else { viewer(caller) };
     site.store
         .write(move |tx| {
-            let job = jobs::find_brief(tx.connection(), &viewer, &asked)?;
-            if cancel_waiting(tx, &ids, &asked, &by, &lanes)? {
-                return Ok(());
-            }
-            match request(tx, &asked, &by) {
-                Err(cause) if !is_killed || job.status != Status::Running => return Err(cause),
-                // It is ending, or its verdict is its result.
-                Ok(()) | Err(_) => {}
-            }
-            if is_killed { jobs::request_kill(tx, &asked) } else { Ok(()) }
+            jobs::find_brief(tx.connection(), &viewer, &asked)?;
+            end_in(tx, (&asked, &by), (&ids, &lanes), is_killed)
         })
         .await?;
     match show(site, caller, id).await {
@@ -55,6 +47,28 @@ async fn end(site: &Site, caller: &Caller, id: &JobId, is_killed: bool) -> Resul
         }
         shown => shown,
     }
+}
+
+/// Cancels a job: at once if it waits; a running one is asked to end, or killed.
+///
+/// # Errors
+/// As [`request`]; one that is killed may be ending already.
+pub(in crate::flows) fn end_in(
+    tx: &Tx<'_>,
+    (id, by): (&JobId, &Actor),
+    (ids, lanes): (&Ids, &Capacities),
+    is_killed: bool,
+) -> Result<()> {
+    let job = jobs::find_brief(tx.connection(), &Viewer::Program, id)?;
+    if cancel_waiting(tx, ids, id, by, lanes)? {
+        return Ok(());
+    }
+    match request(tx, id, by) {
+        Err(cause) if !is_killed || job.status != Status::Running => return Err(cause),
+        // It is ending, or its verdict is its result.
+        Ok(()) | Err(_) => {}
+    }
+    if is_killed { jobs::request_kill(tx, id) } else { Ok(()) }
 }
 
 /// Asks a running job to end, and withdraws what it asked people for.

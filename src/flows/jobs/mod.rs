@@ -233,11 +233,9 @@ pub async fn retry(
     if let Some(topic) = &new.topic_id {
         suggestions::refuse_same(site, kind, topic, (None, None)).await?;
     }
-    new.not_before = request.not_before.as_deref().map(options::parse_time).transpose()?;
-    if request.when_allowed {
-        let allowed = options::allowed_at(site, &old, &kind.engine).await?;
-        new.not_before = new.not_before.max(allowed);
-    }
+    let not_before = request.not_before.as_deref().map(options::parse_time).transpose()?;
+    let when = (not_before, request.when_allowed);
+    new.not_before = options::earliest(site, &old, kind, when).await?;
     new.retry_of = Some(old.id);
     accept(site, new, key).await
 }

@@ -98,6 +98,23 @@ pub(in crate::flows) async fn like(
     inherited.await
 }
 
+/// Returns when a retry of a job may start: at a given time, and, if asked for, not before its
+/// provider allows it.
+///
+/// # Errors
+/// As any read.
+pub(in crate::flows) async fn earliest(
+    site: &Site,
+    old: &Job,
+    kind: &Kind,
+    (not_before, when_allowed): (Option<Millis>, bool),
+) -> Result<Option<Millis>> {
+    match when_allowed {
+        true => Ok(not_before.max(allowed_at(site, old, &kind.engine).await?)),
+        false => Ok(not_before),
+    }
+}
+
 /// Returns when an engine's job may be retried; `None` if at once.
 pub(in crate::flows) async fn allowed_at(
     site: &Site,

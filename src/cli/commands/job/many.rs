@@ -1,15 +1,15 @@
 //! `job cancel` and `job retry`: one job, or all of a kind and a status.
 
 use clap::Args;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::base::{Error, Result};
 use crate::cli::commands::job::follow::Show;
 use crate::cli::commands::{Desk, job};
+use crate::cli::terminal::escape;
 use crate::cli::terminal::question;
 use crate::cli::terminal::screen::typed;
 use crate::cli::terminal::short_id::Noun;
-use crate::cli::terminal::{escape, when};
 use crate::flows::jobs::JobView;
 use crate::flows::jobs::bulk::Bulk;
 use crate::jobs::Status;
@@ -69,25 +69,31 @@ pub(in crate::cli::commands) fn cancel(desk: &Desk, given: &str, force: bool) ->
 pub(in crate::cli::commands) fn retry(
     desk: &Desk,
     given: &str,
-    (when_allowed, not_before): (bool, Option<&str>),
+    when: &Value,
     show: Option<Show>,
 ) -> Result<u8> {
     let client = desk.client()?;
     let id = desk.id(&client, Noun::Job, given)?;
-    let not_before = not_before.map(|it| when::point(desk.now(), it)).transpose()?;
-    let body = json!({"when_allowed": when_allowed, "not_before": not_before});
-    let answer = client.create(&format!("/api/agent/jobs/{id}/retry"), &body)?;
+    let answer = client.create(&format!("/api/agent/jobs/{id}/retry"), when)?;
     job::accepted(desk, &client, &answer, show)
 }
 
-/// Counts the matching jobs, asks for confirmation, and goes through them; returns 1 if some were
-/// refused.
-pub(in crate::cli::commands) fn run(desk: &Desk, many: &Many, deed: Deed) -> Result<u8> {
+/// Counts the matching jobs, asks for confirmation, and goes through them as `how` says; returns 1
+/// if some were refused.
+pub(in crate::cli::commands) fn run(
+    desk: &Desk,
+    many: &Many,
+    deed: Deed,
+    mut how: Value,
+) -> Result<u8> {
     let route = format!("/api/jobs/{}", deed.word);
     let client = desk.client()?;
     let mut body = json!({
         "kind": many.kind, "status": many.status, "older_than": many.older_than, "dry_run": true,
     });
+    if let (Some(body), Some(how)) = (body.as_object_mut(), how.as_object_mut()) {
+        body.append(how);
+    }
     let counted = client.post(&route, &body)?;
     let jobs = typed::<Bulk>(&counted)?.jobs;
     let what = title(many, deed.status, jobs);

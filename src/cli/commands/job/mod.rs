@@ -62,32 +62,32 @@ already stopping, and one whose guard does not respond.")]
         #[command(flatten)]
         many: Many,
         /// Kill its processes immediately, without the grace period
-        #[arg(long, requires = "id")]
+        #[arg(long)]
         force: bool,
     },
     /// Retry a finished job: creates a new one with the same inputs
     #[command(after_help = "\
 Admins can retry several with --kind, --status [default: failed] and --older-than; jobs that were
-retried already are skipped. A retry waits if its lane is busy.")]
+retried already are skipped. A retry waits if its lane is busy. --wait follows a single one.")]
     Retry {
         /// Id of the job
         id: Option<String>,
         #[command(flatten)]
         many: Many,
         /// Wait until the provider's rate limit resets, if that is why it failed
-        #[arg(long, requires = "id")]
+        #[arg(long)]
         when_allowed: bool,
         /// Earliest start: a time (2026-01-02T03:04:05Z) or a delay (+10m, 2h)
-        #[arg(long, value_name = "WHEN", requires = "id")]
+        #[arg(long, value_name = "WHEN")]
         not_before: Option<String>,
         /// Watch the new job until it ends
-        #[arg(long, requires = "id")]
+        #[arg(long, conflicts_with_all = ["kind", "status", "older_than"])]
         wait: bool,
         /// Also print the agent's activity, on standard error
-        #[arg(long, requires = "wait")]
+        #[arg(long, requires = "wait", conflicts_with_all = ["kind", "status", "older_than"])]
         log: bool,
         /// Also print the agent's output as it is
-        #[arg(long, requires = "wait")]
+        #[arg(long, requires = "wait", conflicts_with_all = ["kind", "status", "older_than"])]
         raw: bool,
     },
     /// Restore what changed in the repository while a job was running
@@ -210,17 +210,18 @@ pub(in crate::cli) fn run(desk: &Desk, command: JobCommand) -> Result<u8> {
         JobCommand::Create(args) => return create(desk, &args),
         JobCommand::Cancel { id, many, force } => {
             if many::is_meant(id.as_deref(), &many)? {
-                return many::run(desk, &many, many::CANCEL);
+                return many::run(desk, &many, many::CANCEL, json!({"force": force}));
             }
             many::cancel(desk, &id.unwrap_or_default(), force)
         }
         JobCommand::Retry { id, many, when_allowed, not_before, wait, log, raw } => {
+            let not_before = not_before.map(|it| when::point(desk.now(), &it)).transpose()?;
+            let when = json!({"when_allowed": when_allowed, "not_before": not_before});
             if many::is_meant(id.as_deref(), &many)? {
-                return many::run(desk, &many, many::RETRY);
+                return many::run(desk, &many, many::RETRY, when);
             }
-            let when = (when_allowed, not_before.as_deref());
             let show = wait.then(|| Show::of(Show::Nothing, log, raw));
-            return many::retry(desk, &id.unwrap_or_default(), when, show);
+            return many::retry(desk, &id.unwrap_or_default(), &when, show);
         }
         JobCommand::Restore { id, names, dry_run } => {
             return changes::restore(desk, &id, &names, dry_run);

@@ -625,7 +625,7 @@
 ---@field lanes? table<string, integer> Jobs that may run at once in a lane, by the name of its input.
 ---@field daily? wb.LimitsFields.Daily What all jobs may spend per day (UTC).
 ---@field daily_person? wb.LimitsFields.DailyPerson What the jobs that each person requests may spend per day (UTC). Handlers, schedules and webhooks are not people.
----@field script_jobs? integer Jobs that each handler may request per hour. Default: `200`.
+---@field script_jobs? integer Jobs, and messages, per handler and hour. Default: `200`.
 ---@field channels? wb.LimitsFields.Channels Bounds on agents in channels talking without a person.
 
 ---US dollars per million tokens; needed for limits in dollars.
@@ -1097,10 +1097,18 @@ function wb.secret.file(path) end
 ---@return string
 function wb.json.encode(value) end
 
----Decodes JSON.
+---Decodes JSON. In a list, `null` is `wb.json.null()`; as a field, it is nil.
 ---@param text string JSON of at most 256 KiB.
 ---@return any
 function wb.json.decode(text) end
+
+---Returns a new empty list: empty, it is `[]` as JSON, where `{}` is an object. Lists from JSON are like it.
+---@return any[]
+function wb.json.list() end
+
+---Returns the value that stands for `null` in a list; it equals itself only.
+---@return any
+function wb.json.null() end
 
 ---Returns the time of the call (RFC 3339 in UTC); it does not change during the call.
 ---@return string

@@ -63,7 +63,7 @@ const fn log(name: &'static str, example: &'static str, doc: &'static str) -> Fu
 const AT: Member = Member { name: "at", ty: "string", doc: "A time (RFC 3339)." };
 
 /// The functions of `wb`.
-pub const FUNCTIONS: [Function; 18] = [
+pub const FUNCTIONS: [Function; 20] = [
     Function {
         name: "api",
         params: &[Member { name: "version", ty: "1", doc: "The version." }],
@@ -157,7 +157,24 @@ pub const FUNCTIONS: [Function; 18] = [
         returns: Some("any"),
         when: When::Always,
         example: "local value = wb.json.decode(\"[1, 2]\")",
-        doc: "Decodes JSON.",
+        doc: "Decodes JSON. In a list, `null` is `wb.json.null()`; as a field, it is nil.",
+    },
+    Function {
+        name: "json.list",
+        params: &[],
+        returns: Some("any[]"),
+        when: When::Always,
+        example: "local labels = wb.json.list()",
+        doc: "Returns a new empty list: empty, it is `[]` as JSON, where `{}` is an object. Lists \
+            from JSON are like it.",
+    },
+    Function {
+        name: "json.null",
+        params: &[],
+        returns: Some("any"),
+        when: When::Always,
+        example: "local is_null = wb.json.decode(\"[null]\")[1] == wb.json.null()",
+        doc: "Returns the value that stands for `null` in a list; it equals itself only.",
     },
     Function {
         name: "date.now",

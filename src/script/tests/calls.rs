@@ -136,6 +136,37 @@ async fn dates_and_json_are_plain_data() {
     assert_eq!(files, ["wiki-browser.lua", "words.txt"]);
 }
 
+#[tokio::test]
+async fn a_list_stays_a_list() {
+    let site = Site::with_head(
+        "wb.on(\"job_queued\", function(x)
+           local count = 0
+           for _, one in ipairs(x.nulls) do count = count + 1 end
+           local cut = wb.json.decode(\"[1]\")
+           table.remove(cut)
+           x.named.a = 1
+           return {
+             given = x.empty, other = {}, own = wb.json.list(), cut = cut, named = x.named,
+             nulls = x.nulls, count = count, is_null = x.nulls[1] == wb.json.null(),
+             shown = (\"%s\"):format(type(x.empty)), plain = x.empty ~= {},
+             text = wb.json.encode { list = x.empty, null = wb.json.null() }, gone = x.gone == nil,
+           }
+         end)\n",
+    );
+    let loaded = site.loaded();
+    let slot = &loaded.config.handlers[0].slot;
+    let arg = json!({"empty": [], "nulls": [null, 1, null], "named": [], "gone": null});
+    let answer = loaded.vm.ask("test", slot, arg).await.unwrap();
+    let expected = json!({
+        "given": [], "other": {}, "own": [], "cut": [], "named": {"a": 1},
+        "nulls": [null, 1, null], "count": 3, "is_null": true, "shown": "table", "plain": true,
+        "text": answer["text"], "gone": true,
+    });
+    assert_eq!(answer, expected);
+    let text: Value = serde_json::from_str(answer["text"].as_str().unwrap()).unwrap();
+    assert_eq!(text, json!({"list": [], "null": null}));
+}
+
 const KIND: &str = "wb.engine \"e\" { type = \"process\", command = { \"true\" }, \
     prompt = \"stdin\", env = { A = \"1\", DB_URL = wb.secret.env \"DB\" } }
 local k = wb.kind \"k\" { about = \"K\", engine = \"e\", timeout = \"5m\", prompt = \"p\",

@@ -16,7 +16,7 @@ use crate::script::source::diagnostic::{nearest, suggestion};
 use crate::script::source::location::Location;
 use crate::script::vm::effect::Effect;
 use crate::script::vm::session::{Caller, Session};
-use crate::script::vm::value::{Leaving, to_lua};
+use crate::script::vm::value::{Leaving, list, to_lua};
 
 /// Longest JSON text that is parsed, in bytes.
 const JSON_BYTES_MAX: usize = 256 * 1024;
@@ -228,7 +228,7 @@ pub(crate) fn env(lua: &Lua, session: &Rc<Session>) -> mlua::Result<Function> {
     })
 }
 
-/// `wb.json.encode(value)` and `wb.json.decode(text)`.
+/// `wb.json.encode(value)`, `wb.json.decode(text)`, `wb.json.list()` and `wb.json.null()`.
 pub(crate) fn json(lua: &Lua) -> mlua::Result<Table> {
     let table = lua.create_table()?;
     let encode = lua.create_function(|lua, value: Value| {
@@ -253,5 +253,7 @@ pub(crate) fn json(lua: &Lua) -> mlua::Result<Table> {
     })?;
     table.raw_set("encode", encode)?;
     table.raw_set("decode", decode)?;
+    table.raw_set("list", lua.create_function(|lua, ()| list(lua))?)?;
+    table.raw_set("null", lua.create_function(|_, ()| Ok(Value::NULL))?)?;
     Ok(table)
 }

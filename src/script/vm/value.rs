@@ -1,6 +1,6 @@
 //! Values that enter and leave a VM: plain data with bounds, and errors as text.
 
-use mlua::{Lua, Value};
+use mlua::{Lua, Table, Value};
 use serde_json::{Map, Number, Value as Json};
 
 use crate::base::limit::TEXT_INPUT_BYTES_MAX;
@@ -14,6 +14,8 @@ const NODES_MAX: usize = 100_000;
 pub(crate) const BYTES_MAX: usize = TEXT_INPUT_BYTES_MAX + 1024 * 1024;
 /// Longest rendering of a value, in bytes.
 const RENDER_BYTES_MAX: usize = 4_000;
+/// The name of the metatable of lists, for the program.
+const LIST: &str = "list";
 
 /// Converts JSON to a value of the VM.
 ///
@@ -32,9 +34,11 @@ pub(crate) fn to_lua(lua: &Lua, json: &Json, depth: usize) -> mlua::Result<Value
         },
         Json::String(text) => Value::String(lua.create_string(text)?),
         Json::Array(items) => {
-            let table = lua.create_table()?;
+            let table = list(lua)?;
             for item in items {
-                table.raw_push(to_lua(lua, item, depth + 1)?)?;
+                // A nil would shift those that follow.
+                let item = if item.is_null() { Value::NULL } else { to_lua(lua, item, depth + 1)? };
+                table.raw_push(item)?;
             }
             Value::Table(table)
         }
@@ -46,6 +50,32 @@ pub(crate) fn to_lua(lua: &Lua, json: &Json, depth: usize) -> mlua::Result<Value
             Value::Table(table)
         }
     })
+}
+
+/// Returns an empty list, which leaves the VM as one: another empty table leaves it as an object.
+///
+/// The mark is a metatable without any function, which a script can neither read nor give away.
+///
+/// # Errors
+/// If it does not fit into the VM's memory.
+pub(crate) fn list(lua: &Lua) -> mlua::Result<Table> {
+    let mark = match lua.named_registry_value::<Option<Table>>(LIST)? {
+        Some(mark) => mark,
+        None => {
+            let mark = lua.create_table()?;
+            mark.raw_set(LIST, true)?;
+            mark.raw_set("__metatable", false)?;
+            lua.set_named_registry_value(LIST, &mark)?;
+            mark
+        }
+    };
+    let table = lua.create_table()?;
+    table.set_metatable(Some(mark))?;
+    Ok(table)
+}
+
+fn is_list(table: &Table) -> bool {
+    table.metatable().is_some_and(|it| it.raw_get(LIST).unwrap_or(false))
 }
 
 /// The remaining bounds while a value is converted to plain data.
@@ -71,6 +101,7 @@ impl Leaving {
         self.nodes = self.nodes.checked_sub(1).ok_or("too many values")?;
         Ok(match value {
             Value::Nil => Json::Null,
+            null if null.is_null() => Json::Null,
             Value::Boolean(flag) => Json::Bool(*flag),
             Value::Integer(number) => Json::Number((*number).into()),
             Value::Number(number) => {
@@ -95,6 +126,7 @@ impl Leaving {
                     }
                 }
                 match (count, fields.len()) {
+                    (0, 0) if is_list(table) => Json::Array(Vec::new()),
                     (0, _) => Json::Object(fields),
                     (count, 0) if count == len => self.list(table, len, depth)?,
                     _ => return Err("a table that is both a list and fields".to_owned()),
@@ -107,7 +139,7 @@ impl Leaving {
         })
     }
 
-    fn list(&mut self, table: &mlua::Table, len: usize, depth: usize) -> Result<Json, String> {
+    fn list(&mut self, table: &Table, len: usize, depth: usize) -> Result<Json, String> {
         let mut items = Vec::new();
         for index in 1..=len {
             let item: Value = table.raw_get(index).map_err(|cause| cause_text(&cause))?;
@@ -145,6 +177,7 @@ fn render_into(value: &Value, depth: usize, text: &mut String) {
     }
     match value {
         Value::Nil => text.push_str("nil"),
+        null if null.is_null() => text.push_str("null"),
         Value::Boolean(flag) => text.push_str(if *flag { "true" } else { "false" }),
         Value::Integer(number) => text.push_str(&number.to_string()),
         Value::Number(number) => text.push_str(&number.to_string()),

@@ -74,6 +74,11 @@ pub fn is_line_end(character: char) -> bool {
     matches!(character, '\n' | '\r' | '\u{b}' | '\u{c}' | '\u{85}' | '\u{2028}' | '\u{2029}')
 }
 
+/// Returns whether a text is one line, without control characters, for every reader.
+pub fn is_one_line(text: &str) -> bool {
+    !text.chars().any(|it| it.is_control() || is_line_end(it))
+}
+
 impl Frames {
     /// Returns whether a line begins like one of ours, behind anything that is no word.
     fn begin(&self, line: &[Seen]) -> bool {
@@ -178,6 +183,14 @@ mod tests {
         heads: &["[#", "[message ", "[reply ", "[notice ", "wb:"],
         lines: &["new messages", "last messages"],
     };
+
+    #[test]
+    fn a_line_has_no_character_that_breaks_it() {
+        assert!(is_one_line("one – line"));
+        for c in ['\n', '\r', '\t', '\0', '\u{b}', '\u{85}', '\u{2028}', '\u{2029}'] {
+            assert!(!is_one_line(&format!("a{c}b")), "{c:?}");
+        }
+    }
 
     #[test]
     fn whatever_looks_like_a_line_of_ours_is_marked() {

@@ -50,7 +50,7 @@ pub use id::{
     Ids, JobId, MailId, MessageId, PersonId, ProposalId, TokenId, TopicId, TurnId, digest_hex,
     random_token,
 };
-pub use imitation::{Frames, is_imitation, is_line_end, mark_lines, unmark_lines};
+pub use imitation::{Frames, is_imitation, is_line_end, is_one_line, mark_lines, unmark_lines};
 pub use invisible::{invisible_name, is_needed, without_invisible};
 pub use loose_json::read_loose_json;
 pub use media::{image_type, is_text, shown_file_name};

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use crate::base::is_one_line;
 use crate::base::limit::{LINE_BYTES_MAX, TEXT_INPUT_BYTES_MAX};
 use crate::script::config::{Input, InputType, Kind};
 
@@ -44,9 +45,7 @@ impl Input {
             (InputType::Persona, None) => "the name of a persona",
             (InputType::Line | InputType::Text | InputType::Blob | InputType::Hash, None) => "text",
             (InputType::Choice, None) => "one of its choices",
-            (InputType::Line, Some(text))
-                if text.len() > LINE_BYTES_MAX || text.chars().any(char::is_control) =>
-            {
+            (InputType::Line, Some(text)) if text.len() > LINE_BYTES_MAX || !is_one_line(text) => {
                 "one line of at most 4 KiB"
             }
             (InputType::Text, Some(text))

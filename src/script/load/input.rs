@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use crate::base::is_one_line;
 use crate::base::limit::LINE_BYTES_MAX;
 use crate::script::config::{Input, InputType};
 use crate::script::load::extract::{Given, GivenInput};
@@ -127,7 +128,7 @@ fn default(given: &GivenInput, title: &str, findings: &mut Findings) -> Option<S
         }),
         InputType::Flag => text == "true" || text == "false",
         InputType::Choice => fields.lines("choices").iter().any(|(word, _)| *word == text),
-        InputType::Line => text.len() <= LINE_BYTES_MAX && !text.chars().any(char::is_control),
+        InputType::Line => text.len() <= LINE_BYTES_MAX && is_one_line(&text),
         _ => true,
     };
     if !is_right {

@@ -96,6 +96,36 @@ fn a_job_that_ran_at_the_time_of_the_backup_and_ended_since_holds_nobody() {
     server.stop();
 }
 
+/// As after a restore into another folder: nothing there says what there was before.
+#[test]
+fn what_nobody_can_tell_any_more_is_kept_with_one_decision() {
+    let bench = bench();
+    let wait = "echo ok >> \"$OUT/ready\"; exec sleep 600";
+    bench.word_kind("left", "timeout = \"1h\"", wait);
+    bench.limits("jobs = 4");
+    let server = bench.serve();
+    let jobs = [bench.job("left", json!({})), bench.job("left", json!({}))];
+    until("both run", || bench.left("ready").lines().count() == 2);
+    let backup = backup(&bench);
+    server.kill();
+    bench.quiet();
+    std::fs::remove_dir_all(bench.data.join("jobs")).unwrap();
+    bench.json(&["restore", &backup]);
+    let server = bench.serve();
+    jobs.iter().for_each(|job| assert_eq!(bench.ended(job)["status"], "failed"));
+    let next = bench.job("next", json!({}));
+    let says = || bench.show(&next)["waiting"]["message"].as_str().unwrap_or_default().to_owned();
+    until("both are named", || says().contains("and 1 more is lost"));
+    let (_, doctor, _) = bench.cli(&["doctor"]);
+    assert!(doctor.contains("no agent starts: what there was before job"), "{doctor}");
+    let (code, out, err) = bench.cli(&["job", "restore", &jobs[1]]);
+    assert!(code == 5 && err.contains("is lost") && err.contains("job keep"), "{code} {out}{err}");
+    let (code, out, err) = bench.cli(&["job", "keep", &jobs[1]]);
+    assert_eq!(code, 0, "{out}{err}");
+    assert_eq!(bench.ended(&next)["status"], "succeeded");
+    server.stop();
+}
+
 /// The first backup was too old, and knew nothing of what was taken back since.
 #[test]
 fn what_a_restore_before_replaced_counts_for_the_next_one_too() {

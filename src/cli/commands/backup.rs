@@ -272,13 +272,17 @@ pub(in crate::cli) fn recover(desk: &Desk, args: &RecoverArgs) -> Result<u8> {
     Ok(u8::from(is_damaged && args.dry_run))
 }
 
+/// Their folders hold what there was before them.
+const RUNNING: &str = "running at the time: settled at the next start; if their folders are not in \
+    this data folder, agents wait for a `job keep`";
+
 /// The common output of restore and recover.
 fn told(desk: &Desk, report: &Report) -> Result<()> {
     for path in &report.kept {
         desk.detail("kept", &escape::line(path.as_str()))?;
     }
     for (count, what) in [
-        (report.jobs_running, "running at the time: settled at the next start"),
+        (report.jobs_running, RUNNING),
         (report.tokens_ended, "tokens revoked: create new ones with wiki-browser token create"),
         (report.persons_disabled, "people stay disabled"),
         (report.persons_lowered, "people keep the lower role they had"),

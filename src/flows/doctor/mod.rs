@@ -83,6 +83,7 @@ pub async fn examine(patient: &Patient<'_>, around: &Surroundings) -> Vec<Findin
     if let (true, Patient::Site(loaded)) = (is_read, patient) {
         found.extend(site::queue(loaded, &around.path).await);
         found.extend(site::approvals(&loaded.config.site.data));
+        found.extend(site::agents(&loaded.config.site.data));
     }
     let monotonic = i64::try_from(monotonic.elapsed().as_millis()).unwrap_or(i64::MAX);
     let drift = (clock.now().0 - wall.0 - monotonic).abs();

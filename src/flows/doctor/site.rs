@@ -9,6 +9,7 @@ use crate::flows::automation::reload;
 use crate::flows::check::{external, templates};
 use crate::flows::proposals::unfinished;
 use crate::flows::site::{backup, servable, server_file};
+use crate::jobs;
 use crate::process::{self, Children, FileLock};
 use crate::script::{Config, Diagnostic, Loaded};
 use crate::store::{self, events};
@@ -281,6 +282,15 @@ pub(super) fn approvals(data: &Utf8Path) -> Option<Finding> {
     let says = format!("{}{}", waiting.first()?, others(waiting.len()));
     let advice = "remove what is in the way: a running server then finishes it by itself";
     Some(Finding::warn("approvals", says, advice))
+}
+
+/// Reports that no agent starts because of what a job changed; nothing if they do.
+pub(super) fn agents(data: &Utf8Path) -> Option<Finding> {
+    let path = data.join("wiki.db");
+    // An older database is migrated by the next start, and a damaged one is reported as such.
+    let held = path.exists().then(|| store::peek(&path, jobs::steering))?.ok()???;
+    let says = format!("no agent starts: {}", held.sentence());
+    Some(Finding::warn("agents", says, "decide with one of the commands above"))
 }
 
 /// Returns when the newest event of a database was; `None` if there is no database yet.

@@ -180,11 +180,14 @@ async fn keep_unseen(site: &Site, caller: &Caller, id: &JobId, by: &Actor) -> Re
     let (asked, actor) = (id.clone(), by.clone());
     site.store
         .write(move |tx| {
-            jobs::release_steering(tx, &asked)?;
-            let data = json!({"id": asked, "changes": ChangesState::Kept});
-            let (subject, by) = (format!("job:{asked}"), actor.clone());
-            let event = Event::new(EventKind::ChangesDecided, subject, by, data);
-            tx.emit(event.audited())
+            for job in one_decision::lost_with(tx.connection(), &asked)? {
+                jobs::release_steering(tx, &job)?;
+                let data = json!({"id": job, "changes": ChangesState::Kept});
+                let (subject, by) = (format!("job:{job}"), actor.clone());
+                let event = Event::new(EventKind::ChangesDecided, subject, by, data);
+                tx.emit(event.audited())?;
+            }
+            Ok(())
         })
         .await?;
     info!(job_id = %id, "what changed while job {id} ran is kept");

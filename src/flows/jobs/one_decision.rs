@@ -1,8 +1,9 @@
 //! One decision for one change: if a person keeps a change to files that steer agents, this counts
 //! for every job that saw the same change.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
+use rusqlite::Connection;
 use tracing::{info, warn};
 
 use crate::base::{Actor, JobId, Result, fault};
@@ -149,6 +150,26 @@ async fn settle_ended(
         info!(job_id = %job, "what agents obey, as it is since job {job}, is kept");
     }
     Ok(())
+}
+
+/// Returns the jobs that a decision about one is for, itself among them: if what there was before
+/// it is lost, all that have ended and of which the same is true.
+///
+/// # Errors
+/// As any read.
+pub(super) fn lost_with(c: &Connection, job: &JobId) -> Result<BTreeSet<JobId>> {
+    let mut all = BTreeSet::from([job.clone()]);
+    let lost = jobs::lost(c)?;
+    if lost.contains(job) {
+        for other in lost {
+            // Nobody decides about a private one but its owner.
+            let found = jobs::find_brief(c, &jobs::Viewer::Site, &other);
+            if found.is_ok_and(|it| it.status.is_final()) {
+                all.insert(other);
+            }
+        }
+    }
+    Ok(all)
 }
 
 /// Settles the changes of a job, whose steering files hold agents no longer.

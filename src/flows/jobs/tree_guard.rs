@@ -20,12 +20,14 @@ use crate::flows::Works;
 use crate::flows::check::steering_files;
 use crate::flows::jobs::steering_hold::{covered, hold, let_go_of};
 use crate::flows::repository::look_cache::Known;
-use crate::jobs::{self, Beginning, Recall, Steady, UNSEEN, Watch, Watched, job_dir};
+use crate::jobs::{self, Beginning, LOST, Recall, Steady, UNSEEN, Watch, Watched, job_dir};
 use crate::process::JobFolder;
 use crate::script::Engine;
 
 /// The file in a job's folder with the state before its agent started.
 const BEFORE: &str = "before.json";
+/// The code of what there was before a job and is not known any more.
+pub(super) const UNWATCHED: &str = "unwatched";
 /// How often to look again while agents are held.
 const AGAIN: Duration = Duration::from_secs(2);
 /// Largest such file: some thousands of uncommitted files.
@@ -144,7 +146,8 @@ async fn resume(works: &Works, job: &JobId) -> std::result::Result<(), String> {
 /// The earlier state cannot be read, so the changes are unknown.
 async fn lost(works: &Works, job: &JobId, cause: &Error) -> String {
     warn!(job_id = %job, "what there was before is lost: {}", cause.chain());
-    hold(works, job, vec![UNSEEN.to_owned()]).await;
+    let mark = if cause.code_str() == UNWATCHED { LOST } else { UNSEEN };
+    hold(works, job, vec![mark.to_owned()]).await;
     format!("unwatched: what there was before is lost: {}", cause.message())
 }
 
@@ -274,7 +277,7 @@ pub(in crate::flows) async fn look_late(works: &Works, job: &JobId) -> Result<bo
         return Ok(false);
     }
     let Some(begun) = remembered(works, job).await? else {
-        return Err(Error::unavailable("the previous state is unknown").code("unwatched"));
+        return Err(Error::unavailable("the previous state is unknown").code(UNWATCHED));
     };
     let after = look(works, job, &open_kept(works).await?, None).await?;
     let _decision = works.repo.looks().decision().await;
@@ -440,7 +443,8 @@ pub(super) async fn remembered(works: &Works, job: &JobId) -> Result<Option<Look
         let is_off = fault::is_off("before_digest");
         let text = match (found, &known) {
             (None, Some(_)) if !is_off => {
-                return Err(Error::unavailable(format!("{BEFORE} in {folder} is gone")));
+                let message = format!("{BEFORE} in {folder} is gone");
+                return Err(Error::unavailable(message).code(UNWATCHED));
             }
             (None, _) => return Ok(None),
             (Some(text), _) => text,
@@ -448,12 +452,12 @@ pub(super) async fn remembered(works: &Works, job: &JobId) -> Result<Option<Look
         let damaged = || format!("{BEFORE} in {folder} is damaged");
         // A server before this one may have written none.
         if known.is_some_and(|it| it != digest_hex(&text)) && !is_off {
-            return Err(Error::unavailable(damaged()));
+            return Err(Error::unavailable(damaged()).code(UNWATCHED));
         }
         let look: Look = serde_json::from_slice(&text).context(ErrorKind::Unavailable, damaged)?;
         match look.before.is_plausible() {
             true => Ok(Some(look)),
-            false => Err(Error::unavailable(damaged())),
+            false => Err(Error::unavailable(damaged()).code(UNWATCHED)),
         }
     })
     .await

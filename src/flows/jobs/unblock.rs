@@ -2,7 +2,7 @@
 //! file: without it git cannot tell what else changed.
 
 use crate::api::changes::Item;
-use crate::base::{JobId, Result};
+use crate::base::{Error, JobId, Result};
 use crate::documents::changes::{row, unblock};
 use crate::flows::jobs::changes::RestoreRequest;
 use crate::flows::jobs::tree_guard;
@@ -15,7 +15,8 @@ use crate::people::Caller;
 /// what was removed are taken out of the request. Nothing, if git could compare after the job.
 ///
 /// # Errors
-/// `not_found` without such a job; `unavailable` if what was there before is lost.
+/// `not_found` without such a job; `conflict` with code `unwatched` if what was there before is
+/// lost.
 pub(super) async fn unblocked(
     site: &Site,
     caller: &Caller,
@@ -35,7 +36,17 @@ pub(super) async fn unblocked(
     if !is_open {
         return Ok(Vec::new());
     }
-    let Some(begun) = tree_guard::remembered(site, id).await? else { return Ok(Vec::new()) };
+    let begun = match tree_guard::remembered(site, id).await {
+        Err(cause) if cause.code_str() == tree_guard::UNWATCHED => {
+            let message = format!("what there was before job {id} is lost: nothing is restored");
+            let hint = format!(
+                "check the repository; to accept it as it is: `wiki-browser job keep {id}`"
+            );
+            return Err(Error::conflict(tree_guard::UNWATCHED, message).hint(hint).source(cause));
+        }
+        begun => begun?,
+    };
+    let Some(begun) = begun else { return Ok(Vec::new()) };
     let (names, is_rehearsal) = (&request.names, request.dry_run);
     let items = unblock(&site.repo, &begun.before, names, is_rehearsal).await?;
     request.names.retain(|name| !items.iter().any(|it| it.name == *name));

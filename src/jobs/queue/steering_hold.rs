@@ -14,6 +14,8 @@ use crate::store::Tx;
 
 /// Stands for the files while it is unknown which have changed.
 pub const UNSEEN: &str = "?";
+/// Stands for them if nobody can ever tell, since what there was before the job is lost.
+pub const LOST: &str = "?lost";
 
 /// Rung when agents are held.
 pub const STEERING_BELL: &str = "steering";
@@ -27,12 +29,16 @@ const FIRST: &str = "
 const ALL: &str = "
     SELECT job_id FROM steering_holds INDEXED BY steering_holds_since
     WHERE since_ms > 0 ORDER BY since_ms, job_id LIMIT 1000";
+const ALL_LOST: &str = "
+    SELECT job_id FROM steering_holds INDEXED BY steering_holds_since
+    WHERE since_ms > 0 AND files_json = :files ORDER BY since_ms, job_id LIMIT 1000";
 const REMOVE: &str = "DELETE FROM steering_holds WHERE job_id = :job";
 
 pub(in crate::jobs) const STATEMENTS: &[(&str, &str)] = &[
     ("steering_hold::insert", INSERT),
     ("steering_hold::first", FIRST),
     ("steering_hold::all", ALL),
+    ("steering_hold::all_lost", ALL_LOST),
     ("steering_hold::remove", REMOVE),
 ];
 
@@ -46,6 +52,8 @@ pub struct Steering {
     pub since: Millis,
     /// The first of the files.
     pub files: Vec<String>,
+    /// All jobs of which what there was before is lost, if this is one of them.
+    pub lost: Vec<JobId>,
 }
 
 impl Steering {
@@ -56,6 +64,18 @@ impl Steering {
             0 | 1 => String::new(),
             count => format!(" and {} more", count - 1),
         };
+        if first == LOST {
+            let others = match self.lost.len() {
+                0 | 1 => String::new(),
+                count => format!(" and {} more", count - 1),
+            };
+            return format!(
+                "what there was before job {job}{others} is lost (`before.json` is not in this \
+                 data folder, as after a restore into another one), so nobody can tell what \
+                 changed; check the repository, then accept it as it is: `wiki-browser job keep \
+                 {job}`"
+            );
+        }
         if first == UNSEEN {
             return format!(
                 "changes made during job {job} are unknown until git can read the \
@@ -121,10 +141,25 @@ pub fn steering(connection: &Connection) -> Result<Option<Steering>> {
     let found = statement.query_row([], |row| {
         let files: String = row.get(2)?;
         // A hold with a damaged list still holds.
-        let files = serde_json::from_str(&files).unwrap_or_default();
-        Ok(Steering { job_id: row.get(0)?, since: row.get(1)?, files })
+        let files: Vec<String> = serde_json::from_str(&files).unwrap_or_default();
+        Ok(Steering { job_id: row.get(0)?, since: row.get(1)?, files, lost: Vec::new() })
     });
-    Ok(found.optional()?)
+    let mut found = found.optional()?;
+    if let Some(it) = found.as_mut().filter(|it| it.files.first().is_some_and(|it| it == LOST)) {
+        it.lost = lost(connection)?;
+    }
+    Ok(found)
+}
+
+/// Returns the jobs that hold agents because what there was before them is lost.
+///
+/// # Errors
+/// Fails if the database cannot be read.
+pub fn lost(connection: &Connection) -> Result<Vec<JobId>> {
+    let mut statement = connection.prepare_cached(ALL_LOST)?;
+    let files = json!([LOST]).to_string();
+    let rows = statement.query_map(named_params! {":files": files}, |row| row.get(0))?;
+    Ok(rows.collect::<rusqlite::Result<_>>()?)
 }
 
 /// Returns the jobs because of which agents are held.

@@ -133,6 +133,7 @@ const UNFENCED: &[(&str, &[&str])] = &[
         ],
     ),
     ("messages start no private job", &["instance::last_of_message", "instance::roots_of_message"]),
+    ("schedules start no private job", &["again::unended"]),
     ("events of private jobs are passed over", &["measured::spent"]),
 ];
 

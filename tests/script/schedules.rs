@@ -59,6 +59,32 @@ fn a_schedule_fires_again_and_again_and_a_function_says_what() {
 }
 
 #[test]
+fn a_run_waits_for_every_job_of_the_one_before() {
+    let bench = Bench::new();
+    let long = "[ \"$word\" != long ] || while [ ! -e \"$OUT/go\" ]; do sleep 0.05; done";
+    bench.limits("jobs = 4");
+    bench.word_kind("ticks", "timeout = \"5m\"", long);
+    bench.lua(
+        "wb.schedule \"pages\" { every = \"1s\", enqueue = function()
+           wb.enqueue { kind = \"ticks\", word = \"quick\" }
+           wb.enqueue { kind = \"ticks\", word = \"long\" }
+         end }\n",
+    );
+    let server = bench.serve();
+    let is_over = |it: &serde_json::Value| it["status"] == "succeeded";
+    until("the first one has ended", || jobs(&bench, "ticks").iter().any(is_over));
+    let schedule = || bench.get("/api/schedules").ok()["items"][0].clone();
+    let last = schedule()["last_at"].clone();
+    until("it was due again, and again", || schedule()["last_at"] != last);
+    let shown = schedule();
+    assert!(shown["last_error"].to_string().contains("has not ended"), "{shown:#}");
+    assert_eq!(jobs(&bench, "ticks").len(), 2);
+    std::fs::write(bench.out.join("go"), "").unwrap();
+    until("it goes on", || jobs(&bench, "ticks").len() >= 4);
+    server.stop();
+}
+
+#[test]
 fn what_was_missed_runs_once_and_a_crash_does_not_run_it_twice() {
     let bench = site(
         "wb.schedule \"hourly\" { every = \"1h\", enqueue = { kind = \"ticks\", word = \"h\" } }

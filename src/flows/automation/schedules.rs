@@ -232,16 +232,12 @@ async fn fired(site: &Site, schedule: &Schedule, state: &State, now: Millis) -> 
     if schedule.missed == Missed::Skip && now.0 - state.next.0 > MISSED_MS {
         return skipped("its time had passed while no server served".to_owned());
     }
-    if let Some(last) = state.last_job.clone() {
-        let find = move |c: &Connection| match jobs::find_brief(c, &jobs::Viewer::Site, &last) {
-            Ok(job) if !job.status.is_final() => Ok(Some(job.id)),
-            _ => Ok(None),
-        };
-        if let Some(job) = site.store.read(find).await? {
-            return skipped(format!("job {job} of the time before has not ended"));
-        }
-    }
     let by = Actor::Schedule(schedule.name.clone());
+    // Also those that its messages started.
+    let asked = by.clone();
+    if let Some(job) = site.store.read(move |c| jobs::unended_of(c, &asked)).await? {
+        return skipped(format!("job {job} of the time before has not ended"));
+    }
     let function = format!("schedule.{}", schedule.name);
     let cause = format!("the time {state}", state = state.planned);
     let origin = Origin { function: function.clone(), at: schedule.at.clone() };

@@ -2,7 +2,7 @@
 
 use rusqlite::{Connection, OptionalExtension as _, named_params};
 
-use crate::base::{JobId, Result};
+use crate::base::{Actor, JobId, Result};
 use crate::store::Tx;
 
 const DEPTH: &str = "SELECT depth FROM agent_jobs WHERE id = :id";
@@ -11,13 +11,28 @@ const REPEATED: &str = "SELECT EXISTS (SELECT 1 FROM agent_jobs WHERE retry_of =
 const WARN: &str = "
     UPDATE agent_jobs SET warnings_json = json_insert(warnings_json, '$[#]', :warning)
     WHERE id = :id AND json_array_length(warnings_json) < 50";
+const UNENDED: &str = "
+    SELECT id FROM agent_jobs INDEXED BY jobs_by_status
+    WHERE status IN ('queued', 'running', 'parked') AND requested_by = :by
+    ORDER BY seq LIMIT 1";
 
 pub(in crate::jobs) const STATEMENTS: &[(&str, &str)] = &[
     ("again::depth", DEPTH),
     ("again::before", BEFORE),
     ("again::repeated", REPEATED),
     ("again::warn", WARN),
+    ("again::unended", UNENDED),
 ];
+
+/// Returns the first job of a requester that waits, runs or is parked.
+///
+/// # Errors
+/// Fails if the database cannot be read.
+pub fn unended_of(connection: &Connection, by: &Actor) -> Result<Option<JobId>> {
+    let mut statement = connection.prepare_cached(UNENDED)?;
+    let found = statement.query_row(named_params! {":by": by}, |row| row.get(0));
+    Ok(found.optional()?)
+}
 
 /// Returns how many jobs of the script led to a job; 0 for an unknown one.
 ///

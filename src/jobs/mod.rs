@@ -30,9 +30,9 @@ pub use queue::enqueue::{
 };
 pub use queue::lane::{Capacities, enter, refresh_all};
 pub use queue::parking::{legs_waiting, parked_for, resume, stop_waiting, wait_for};
-pub use queue::script_jobs::{Shares, Tally};
+pub use queue::script_jobs::{Requested, Shares, Tally};
 pub use queue::steering_hold::{
-    STEERING_BELL, Steering, UNSEEN, hold_steering, holding, release_steering, steering,
+    LOST, STEERING_BELL, Steering, UNSEEN, hold_steering, holding, lost, release_steering, steering,
 };
 pub use queue::unfit::{
     NO_NEW, RESTART_ONLY, Unfit, displaced, displaced_by, mark_unfit, unfit, unmark_unfit, way_back,
@@ -57,7 +57,7 @@ pub use rows::rename_source::{
 pub use rows::retention::{
     Files, Rest, fence_all, files, forget_words, give_up_files, queued, rest_of,
 };
-pub use rows::retry::{attempt_of, depth_of, is_repeated, warn};
+pub use rows::retry::{attempt_of, depth_of, is_repeated, unended_of, warn};
 pub use rows::sentence::sentence;
 pub use rows::state::{Phase, Reason, Verdict};
 pub use rows::table::{

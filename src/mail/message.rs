@@ -39,11 +39,6 @@ const RECENT_OF_JOB_TO: &str = "
         AND created_ms > :since AND created_ms <= :now
         AND sort = 'message' AND to_class = :class AND to_name = :name";
 
-const RECENT_OF_SCRIPT: &str = "
-    SELECT COUNT(*) FROM messages INDEXED BY messages_of_script
-    WHERE sender = 'script' AND created_ms > :since";
-const DEPTH: &str = "SELECT depth FROM messages WHERE id = :id";
-
 const OTHER_PERSON: &str = "
     SELECT sender FROM messages WHERE to_class = 'agent' AND to_name = :agent
         AND sender LIKE 'person:%' AND sender <> :person
@@ -60,8 +55,6 @@ pub(super) const STATEMENTS: &[(&str, &str)] = &[
     ("mail::answered_by_job", ANSWERED_BY_JOB),
     ("mail::recent_of_job", RECENT_OF_JOB),
     ("mail::recent_of_job_to", RECENT_OF_JOB_TO),
-    ("mail::recent_of_script", RECENT_OF_SCRIPT),
-    ("mail::depth", DEPTH),
     ("mail::other_person", OTHER_PERSON),
 ];
 
@@ -334,25 +327,6 @@ pub fn recent_of_job_to(
         ":job": job, ":since": since, ":now": now, ":class": to.class(), ":name": to.name(),
     };
     Ok(statement.query_row(params, |row| row.get(0))?)
-}
-
-/// Returns how many messages handlers of the script have sent since a time.
-///
-/// # Errors
-/// As any read.
-pub fn recent_of_script(connection: &Connection, since: Millis) -> Result<u32> {
-    let mut statement = connection.prepare_cached(RECENT_OF_SCRIPT)?;
-    Ok(statement.query_row(named_params! {":since": since}, |row| row.get(0))?)
-}
-
-/// Returns how many jobs and messages led to a message; 0 for an unknown one.
-///
-/// # Errors
-/// As any read.
-pub fn depth_of(connection: &Connection, id: &MailId) -> Result<u32> {
-    let mut statement = connection.prepare_cached(DEPTH)?;
-    let found = statement.query_row(named_params! {":id": id}, |row| row.get(0));
-    Ok(found.optional()?.unwrap_or(0))
 }
 
 /// Returns the last person but this one who has written to an agent.

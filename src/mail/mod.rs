@@ -26,8 +26,8 @@ pub use delivery::{
 pub use forget::{forget, forgettable};
 pub use later::{stop_again, take_later};
 pub use message::{
-    Filter, Message, NewMessage, answer_of, depth_of, find, is_answered_by_job, list, other_person,
-    recent_of_job, recent_of_job_to, recent_of_script, send, thread,
+    Filter, Message, NewMessage, answer_of, find, is_answered_by_job, list, other_person,
+    recent_of_job, recent_of_job_to, send, thread,
 };
 
 pub use overdue::{end_waiting, overdue, waiting_for_agent};

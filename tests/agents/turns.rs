@@ -219,3 +219,34 @@ fn a_job_sees_nothing_of_what_other_agents_are_told() {
     std::fs::write(bench.out.join("done"), "").unwrap();
     server.stop();
 }
+
+/// A turn follows from the messages that the agent was given, and the state of the agent from both.
+#[test]
+fn a_handler_that_its_own_turns_call_again_comes_to_an_end() {
+    for event in ["turn_ended", "turn_started", "agent_changed"] {
+        let bench = Bench::new();
+        bench.limits("jobs = 2, script_jobs = 60");
+        declare(&bench, "robbo", "autostart = \"on_message\"", ECHO);
+        bench.lua(&format!(
+            r#"wb.on("{event}", function(event)
+  if event.kind ~= "agent_changed" or event.data.state == "idle" then
+    wb.send {{ to = "agent:robbo", payload = "go on" }}
+  end
+end)
+"#
+        ));
+        let server = bench.serve();
+        send(&bench, "robbo", json!("hello"));
+        until("a message is refused", || server.log().contains("failed for event"));
+        let log = server.log();
+        let refused = log.lines().find(|it| it.contains("failed for event")).unwrap();
+        assert!(refused.contains("5 jobs and messages of the script led to one"), "{refused}");
+        if event == "turn_ended" {
+            assert_eq!(bench.left("heard").lines().count(), 6);
+            // A person begins anew.
+            send(&bench, "robbo", json!("more"));
+            until("five follow again", || bench.left("heard").lines().count() == 12);
+        }
+        server.stop();
+    }
+}

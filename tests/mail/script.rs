@@ -60,3 +60,40 @@ end)
     assert_eq!(jobs["items"].as_array().unwrap().len(), 6);
     server.stop();
 }
+
+#[test]
+fn a_handler_that_sends_too_much_silences_itself_only() {
+    let bench = Bench::new();
+    bench.limits("jobs = 2, script_jobs = 3");
+    bench.lua(
+        r#"wb.on("topic_created", function()
+  for _ = 1, 5 do wb.send { to = "person:ada", payload = "loud" } end
+end)
+wb.on("topic_changed", function() wb.send { to = "person:ada", payload = "calm" } end)
+"#,
+    );
+    let mut server = bench.serve();
+    let topic = bench.topic("guide.md", "second", "Why?");
+    let mail = || bench.json(&["mail", "list", "--to", "me"])["items"].as_array().unwrap().len();
+    let failed = || events(&bench, "script_failed").len();
+    until("two are refused", || failed() == 2);
+    assert_eq!(mail(), 3);
+    let warned = || bench.json(&["status"])["warnings"].to_string();
+    assert!(warned().contains("a handler of topic_created (wiki-browser.lua:"), "{}", warned());
+    assert!(warned().contains("has sent 3 messages within an hour"), "{}", warned());
+    bench.post(&format!("/api/topics/{}/discard", topic.id), json!({})).ok();
+    until("another handler goes on", || mail() == 4);
+    // A reload of a changed script starts its count anew, and so does a restart.
+    bench.limits("jobs = 3, script_jobs = 3");
+    bench.write_script();
+    bench.json(&["reload"]);
+    bench.topic("guide.md", "second", "Once more?");
+    until("two are refused again", || failed() == 4);
+    assert_eq!(mail(), 7);
+    server.stop();
+    server = bench.serve();
+    bench.topic("guide.md", "second", "And again?");
+    until("two are refused after a restart", || failed() == 6);
+    assert_eq!(mail(), 10);
+    server.stop();
+}

@@ -117,6 +117,23 @@ fn jobs_that_ask_for_one_another_end() {
     server.stop();
 }
 
+/// The failures are events, too.
+#[test]
+fn what_a_failed_handler_leads_to_comes_to_an_end() {
+    let bench = Bench::new();
+    bench.limits("jobs = 2, script_jobs = 30");
+    bench.word_kind("loops", QUICK, "exit 0");
+    bench.lua(
+        "wb.on(\"job_finished\", function() error(\"broken\") end)
+         wb.on(\"script_failed\", function() wb.enqueue { kind = \"loops\" } end)\n",
+    );
+    let server = bench.serve();
+    bench.job("loops", json!({}));
+    until("the last one is refused", || server.log().contains("5 jobs of the script led to one"));
+    all_ended(&bench, "loops", 6);
+    server.stop();
+}
+
 #[test]
 fn a_handler_that_runs_away_is_stopped_within_the_hour() {
     let bench = Bench::new();

@@ -3,11 +3,10 @@
 //!
 //! **Invariant:** the script gets nothing that a person could not ask for; what leads from one job
 //! to the next without a person ends after `SCRIPT_DEPTH_MAX` jobs, and a handler asks for no more
-//! jobs within an hour than `limits.script_jobs`, and send no more messages.
+//! jobs within an hour than `limits.script_jobs`, and sends no more messages.
 
 use std::sync::Arc;
 
-use rusqlite::Connection;
 use serde_json::{Map, Value, json};
 
 use crate::base::limit::{PRIORITY_MAX, SCRIPT_DEPTH_MAX, parse_duration};
@@ -18,9 +17,9 @@ use crate::documents::proposals::proposal::lineage;
 use crate::flows::Site;
 use crate::flows::mail::{self, Draft};
 use crate::flows::requests::{inputs, multi_topic, new_job, options, without_topic};
-use crate::jobs::{self, NewJob, Tally};
+use crate::jobs::{self, NewJob, Requested, Tally};
 use crate::script::{Effect, Location, MEND};
-use crate::store::{self, StoredEvent, Tx};
+use crate::store::{self, Tx};
 
 /// Longest message of a failure in an event, in characters.
 const MESSAGE_CHARS_MAX: usize = 1_000;
@@ -219,17 +218,7 @@ pub(in crate::flows) async fn wish(
 }
 
 /// Makes a message of a request of the script.
-fn message_of(
-    site: &Site,
-    mut request: Map<String, Value>,
-    by: &Actor,
-    depth: u32,
-) -> Result<Draft> {
-    // An empty table of Lua is a list and a table at once.
-    let is_empty = |it: &Value| it.as_array().is_some_and(Vec::is_empty);
-    if request.get("payload").is_some_and(is_empty) {
-        request.insert("payload".to_owned(), json!({}));
-    }
+fn message_of(site: &Site, request: Map<String, Value>, by: &Actor, depth: u32) -> Result<Draft> {
     let request = serde_json::from_value(Value::Object(request))
         .map_err(|cause| Error::invalid(format!("wb.send: {cause}")))?;
     Ok(mail::draft(site, by.clone(), request)?.at_depth(depth))
@@ -359,17 +348,31 @@ pub(in crate::flows) fn accept_all(
     Ok(Outcome { accepted, failures, tally })
 }
 
-/// Accepts one wish; what a handler starts, only within its share.
+/// Accepts one wish; what a handler requests, only within its share.
 fn shared(tx: &Tx<'_>, site: &Site, wish: &Wish, tally: &mut Tally) -> Result<Option<JobId>> {
-    let (Wish::Job { handler: Some(handler), .. } | Wish::Message { handler: Some(handler), .. }) =
-        wish
-    else {
-        return grant(tx, site, wish);
+    let most = (site.config.limits.script_jobs, tx.now());
+    let (handler, is_message) = match wish {
+        Wish::Job { handler: Some(handler), .. } => (handler, false),
+        Wish::Message { handler: Some(handler), .. } => (handler, true),
+        _ => return grant(tx, site, wish),
     };
-    site.shares().require(tally, handler, (site.config.limits.script_jobs, tx.now()))?;
+    let starts_job = match wish {
+        Wish::Message { draft, .. } => draft.starts_job(),
+        _ => true,
+    };
+    let shares = site.shares();
+    if is_message {
+        shares.require(tally, (handler, Requested::Messages), most)?;
+    }
+    if starts_job {
+        shares.require(tally, (handler, Requested::Jobs), most)?;
+    }
     let accepted = grant(tx, site, wish)?;
+    if is_message {
+        tally.accept(handler, Requested::Messages);
+    }
     if accepted.is_some() {
-        tally.accept(handler);
+        tally.accept(handler, Requested::Jobs);
     }
     Ok(accepted)
 }
@@ -417,23 +420,4 @@ pub(in crate::flows) fn is_refusal(error: &Error) -> bool {
 /// soon.
 pub(in crate::flows) fn is_momentary(error: &Error) -> bool {
     error.code_str() == jobs::QUEUE_FULL && !fault::is_off("handler_again")
-}
-
-/// Returns the depth of a job requested because of an event: one more than the job of the event. A
-/// person's action starts at zero.
-pub(in crate::flows) fn depth_after(c: &Connection, event: &StoredEvent) -> Result<u32> {
-    let of_subject = event.subject.strip_prefix("job:").map(str::to_owned);
-    let named = event.data["job_id"].as_str().map(str::to_owned);
-    let by = event.actor.strip_prefix("job:").map(str::to_owned);
-    let jobs = [of_subject, named, by].into_iter().flatten().filter_map(|it| it.parse().ok());
-    let message = event.data["message_id"].as_str().and_then(|id| id.parse().ok());
-    let mut depth = match message {
-        Some(id) => crate::mail::depth_of(c, &id)? + 1,
-        None => 0,
-    };
-    for id in jobs {
-        let id: JobId = id;
-        depth = depth.max(jobs::depth_of(c, &id)? + 1);
-    }
-    Ok(depth.max(1))
 }

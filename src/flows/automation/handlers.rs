@@ -21,6 +21,7 @@ use rusqlite::{Connection, named_params};
 
 use crate::base::{Actor, EventKind, JobId, Result, fault};
 use crate::flows::automation::effects::{self, Failure, Origin, Turn, Wish};
+use crate::flows::automation::origin;
 use crate::flows::automation::retry;
 use crate::flows::automation::told;
 use crate::flows::{Site, Works};
@@ -336,7 +337,7 @@ async fn payload(works: &Works, event: &StoredEvent) -> Result<(Value, u32)> {
         "actor": event.actor, "data": event.data,
     });
     let told = event.clone();
-    let depth = works.store.read(move |c| effects::depth_after(c, &told)).await?;
+    let depth = works.store.read(move |c| origin::depth_after(c, &told)).await?;
     let is_job =
         matches!(event.kind, EventKind::JobQueued | EventKind::JobStarted | EventKind::JobFinished);
     if let (true, Some(id)) = (is_job, event.data["id"].as_str()) {

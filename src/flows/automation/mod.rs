@@ -2,6 +2,7 @@
 
 pub(in crate::flows) mod effects;
 pub mod handlers;
+pub mod origin;
 pub mod reload;
 pub(in crate::flows) mod retry;
 pub mod schedules;

@@ -26,7 +26,5 @@ pub use crate::base::limit::MAIL_PAYLOAD_BYTES_MAX as PAYLOAD_BYTES_MAX;
 
 /// How long sends of a job are counted, in milliseconds.
 const SENDS_WINDOW_MS: i64 = 60_000;
-/// How long messages of handlers are counted, in milliseconds.
-const SCRIPT_WINDOW_MS: i64 = 3_600_000;
 /// How many jobs may lead to a message, one after the other.
 const DEPTH_MAX: u32 = crate::base::limit::SCRIPT_DEPTH_MAX;

@@ -10,7 +10,7 @@ use crate::base::{Actor, Address, Error, ErrorKind, MailId, Result, fault, from_
 use crate::flows::channels::{self, Ground};
 use crate::flows::mail::recipient::{self, Recipient};
 use crate::flows::mail::show::require_visible_to;
-use crate::flows::mail::{DEPTH_MAX, PAYLOAD_BYTES_MAX, SCRIPT_WINDOW_MS, SENDS_WINDOW_MS};
+use crate::flows::mail::{DEPTH_MAX, PAYLOAD_BYTES_MAX, SENDS_WINDOW_MS};
 use crate::flows::people::refuse_disabled;
 use crate::flows::requests::inputs;
 use crate::flows::{Site, Works, agents, instances, kept_answer};
@@ -110,6 +110,11 @@ impl Draft {
     pub(in crate::flows) fn at_depth(self, depth: u32) -> Draft {
         Draft { depth, ..self }
     }
+
+    /// Returns whether it starts a job: an inbox takes work.
+    pub(in crate::flows) fn starts_job(&self) -> bool {
+        matches!(self.to, Address::Inbox { .. })
+    }
 }
 
 /// Checks a message, as far as that needs no transaction.
@@ -158,23 +163,11 @@ pub(in crate::flows) fn draft(site: &Site, by: Actor, request: SendRequest) -> R
     Ok(Draft { by, to, reply_to, request, depth: 0 })
 }
 
-/// Sends a message of the script. Handlers are limited like those that request jobs.
+/// Sends a message of the script.
 ///
 /// # Errors
-/// As [`send`]; `busy` with code `script_jobs`. Nothing is written then.
+/// As [`send`]. Nothing is written then.
 pub(in crate::flows) fn send_of_script(tx: &Tx<'_>, site: &Site, draft: &Draft) -> Result<Sent> {
-    if draft.by == Actor::Script && !fault::is_off("script_jobs") {
-        let since = tx.now().plus(-SCRIPT_WINDOW_MS);
-        let (sent, most) =
-            (mail::recent_of_script(tx.connection(), since)?, site.config.limits.script_jobs);
-        if sent >= most {
-            let message = format!("handlers have sent {sent} messages within an hour, the maximum");
-            return Err(Error::new(ErrorKind::Busy, message).code("script_jobs").hint(
-                "if that is meant, raise script_jobs in wb.limits; otherwise look for a handler \
-                 that its own messages call again",
-            ));
-        }
-    }
     match &draft.to {
         Address::Channel(slug) => say_in_channel(tx, site, slug, draft),
         _ => accept(tx, site, draft, None),

@@ -11,6 +11,7 @@ use crate::base::{Millis, Result};
 use crate::flows::Site;
 use crate::flows::automation::reload;
 use crate::flows::proposals::unfinished;
+use crate::jobs::Requested;
 use crate::script::{Config, Handler, Input, Kind, Lane, Schedule, Webhook};
 
 /// Returns the active configuration (docs/http.md, `GET /api/config`). `address` is the real
@@ -68,13 +69,14 @@ fn view(site: &Site, address: Option<String>, found: impl Iterator<Item = String
     }
 }
 
-/// Returns a warning for each handler whose jobs are refused.
+/// Returns a warning for each handler whose jobs or messages are refused.
 fn refused(site: &Site) -> Vec<String> {
     let most = site.config.limits.script_jobs;
-    let tell = |(handler, until): (Arc<str>, Millis)| {
+    let tell = |(handler, what, until): (Arc<str>, Requested, Millis)| {
+        let (has, nouns) = what.words();
         format!(
-            "{handler} has enqueued {most} jobs within an hour; more of its jobs are refused until \
-             {} UTC: raise script_jobs in wb.limits, or change it and reload",
+            "{handler} has {has} {most} {nouns} within an hour; more of its {nouns} are refused \
+             until {} UTC: raise script_jobs in wb.limits, or change it and reload",
             until.minute()
         )
     };

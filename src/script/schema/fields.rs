@@ -206,7 +206,7 @@ const LIMITS: [Field; 8] = [
         "What the jobs that each person requests may spend per day (UTC). Handlers, schedules and \
          webhooks are not people.",
     ),
-    with("script_jobs", Shape::Count, "200", "50", "Jobs that each handler may request per hour."),
+    with("script_jobs", Shape::Count, "200", "50", "Jobs, and messages, per handler and hour."),
     field(
         "channels",
         Shape::Fields(&CHANNEL_LIMITS),

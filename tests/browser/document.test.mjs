@@ -125,6 +125,80 @@ test("the contents show where the reader is after any jump", async (t) => {
   await page.close();
 });
 
+const ROWS = Array.from({ length: 12 }, (_, at) => `| option${at} | none | ${words(30, "about")} |`).join("\n");
+const TABLES = `# Settings
+
+${Array.from({ length: 40 }, (_, at) => `## Group ${at}\n\n| name | default | about |\n|---|---|---|\n${ROWS}`).join("\n\n")}
+`;
+
+/** Leaves a page and comes back to it, and reloads it; `change` is called while it is away. */
+async function* returns(page, change = () => {}) {
+  const ready = () => page.waitForSelector(".reader[data-ready]");
+  await page.goto("/");
+  change();
+  await page.goBack();
+  yield ready();
+  await page.reload();
+  yield ready();
+}
+
+test("Back and a reload lead to the same row, though other tables have the same words", async (t) => {
+  const site = await serve(t, { files: { "tables.md": TABLES } });
+  const page = await read(await visitor(t, site), "tables.md");
+  const top = (name) => page.evaluate((name) => {
+    const all = [...document.querySelectorAll("#text h2")];
+    return Math.round(all.find((it) => it.textContent === name).getBoundingClientRect().top);
+  }, name);
+  const goTo = async (by) => {
+    await until("Group 25 is near", async () => {
+      const off = await top("Group 25");
+      await page.evaluate((it) => scrollBy({ top: it, behavior: "instant" }), off + by);
+      return Math.abs(off + by) <= 1;
+    });
+    return top("Group 25");
+  };
+  // The heads of the tables, and a row.
+  for (const by of [100, 700]) {
+    const before = await goTo(by);
+    for await (const _ of returns(page)) {
+      await until("it is there again", async () => Math.abs(await top("Group 25") - before) <= 2);
+    }
+  }
+  // Something has come before it.
+  const before = await goTo(700);
+  const change = () => {
+    site.write("tables.md", TABLES.replace("## Group 3\n", "## Group 3\n\nOne more line.\n"));
+    site.commit("more");
+  };
+  for await (const _ of returns(page, change)) {
+    await until("it is there again", async () => Math.abs(await top("Group 25") - before) <= 2);
+  }
+  // The row is gone: what is there now.
+  const end = TABLES.indexOf("## Group 24");
+  const other = () => {
+    site.write("tables.md", TABLES.slice(0, end) + TABLES.slice(end).replaceAll("option", "choice"));
+    site.commit("other names");
+  };
+  await goTo(700);
+  for await (const _ of returns(page, other)) {
+    await until("it is near", async () => Math.abs(await top("Group 25")) < 3_000);
+  }
+});
+
+test("Back and a reload lead to the end of a long document, where only forms are left of it", async (t) => {
+  const site = await serve(t, { files: { "tables.md": TABLES } });
+  const page = await read(await visitor(t, site, { viewport: { width: 1280, height: 400 } }), "tables.md");
+  const isAtEnd = () => page.evaluate(() => {
+    const left = document.documentElement.scrollHeight - innerHeight - scrollY;
+    return left <= 1 && document.querySelector("#text").getBoundingClientRect().bottom < 0;
+  });
+  await until("the end", async () => {
+    await page.keyboard.press("End");
+    return isAtEnd();
+  });
+  for await (const _ of returns(page)) await until("it is the end again", isAtEnd);
+});
+
 test("the contents say how many headings they do not list", async (t) => {
   const long = Array.from({ length: 1_100 }, (_, i) => `## Part ${i}\n\nText.\n`).join("\n");
   const site = await serve(t, { files: { "long.md": `# Long\n\n${long}` } });

@@ -397,6 +397,23 @@ test("a page whose document is renamed or deleted says so", async (t) => {
   await page.close();
 });
 
+test("the page of a missing document says when it is back", async (t) => {
+  const site = await serve(t, {});
+  const ada = await visitor(t, site, { allow: [/status of 404/] });
+  for (const change of [["rm", "-q", "guide.md"], ["mv", "guide.md", "manual.md"]]) {
+    site.git(...change);
+    site.commit("no more guide");
+    const page = await ada.openLive("/d/guide.md");
+    await page.getByText("404").waitFor();
+    assert.ok(await page.locator("#gone").isHidden());
+    site.git("-c", "commit.gpgsign=false", "revert", "--no-edit", "HEAD");
+    await page.locator("#gone").getByText("The document is back.").waitFor();
+    await page.locator("#gone").getByRole("link", { name: "Open it" }).click();
+    await page.getByText("The second line.").waitFor();
+    await page.close();
+  }
+});
+
 test("signing out takes the other tabs along", async (t) => {
   const site = await serve(t, {});
   const ada = await visitor(t, site, { allow: [/status of 401/] });

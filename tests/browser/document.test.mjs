@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { PHONE, select, serve, until, visitor } from "./harness.mjs";
+import { PHONE, picture, select, serve, until, visitor } from "./harness.mjs";
 
 const README = `<p align="center">
   <img src="logo.png" width="120" alt="Logo">
@@ -484,6 +484,31 @@ test("whoever cannot be signed out stays signed in, reads so, and keeps what the
   await page.locator("h1.sign-in").waitFor();
   const kept = await page.evaluate(() => Object.keys(sessionStorage).filter((it) => it.startsWith("wb-draft")));
   assert.deepEqual(kept, []);
+});
+
+const CHAT = `wb.engine "chat" { type = "process", command = { "/bin/false" }, prompt = "stdin",
+  reads = "claude-stream-json", env = { ANTHROPIC_API_KEY = "k" } }
+wb.assistant { runtimes = { claude_code = "chat" }, claude_code_persons = { "ada" } }
+`;
+
+test("every label of the navigation and beside a selection fits into 320 pixels", async (t) => {
+  const site = await serve(t, { lua: CHAT });
+  const ada = await visitor(t, site, { viewport: { width: 320, height: 568 }, touch: true });
+  const page = await read(ada, "guide.md", true);
+  const sides = (parts) => page.locator(parts).evaluateAll((all) => all.map((it) => {
+    const { left, right } = it.getBoundingClientRect();
+    return [left, right];
+  }));
+  await select(page, "second line");
+  await picture(page, "narrow-320");
+  for (const [parts, count, around] of [[".bar-nav a > span:not(.bar-count)", 5, "body"], [".reader-pop button", 2, ".reader-pop"]]) {
+    const all = await sides(parts);
+    assert.equal(all.length, count, parts);
+    const [[start, end]] = await sides(around);
+    assert.ok(start >= 0 && end <= 320, `${around}: ${start} to ${end}`);
+    const edges = [start, ...all.flat(), end];
+    assert.deepEqual(edges, [...edges].sort((a, b) => a - b), `one after the other: ${parts}`);
+  }
 });
 
 test("no page is wider than its window, however long the document", async (t) => {

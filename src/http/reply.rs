@@ -61,12 +61,15 @@ pub(super) struct Aside {
     pub(super) way: &'static str,
     /// The typed text, which must not be lost.
     pub(super) typed: Option<String>,
+    /// The subject by which the page notices that what is missing is there again.
+    pub(super) live: Option<String>,
 }
 
 impl Default for Aside {
     fn default() -> Aside {
         let way = "Go to the first page";
-        Aside { more: Vec::new(), moved: None, back: "/".to_owned(), way, typed: None }
+        let back = "/".to_owned();
+        Aside { more: Vec::new(), moved: None, back, way, typed: None, live: None }
     }
 }
 

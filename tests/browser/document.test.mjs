@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { PHONE, select, serve, until, visitor } from "./harness.mjs";
+import { PHONE, picture, select, serve, until, visitor } from "./harness.mjs";
 
 const README = `<p align="center">
   <img src="logo.png" width="120" alt="Logo">
@@ -123,6 +123,80 @@ test("the contents show where the reader is after any jump", async (t) => {
   await page.keyboard.press("Home");
   await until("the first heading", async () => (await current()) !== "Station 59" && seen());
   await page.close();
+});
+
+const ROWS = Array.from({ length: 12 }, (_, at) => `| option${at} | none | ${words(30, "about")} |`).join("\n");
+const TABLES = `# Settings
+
+${Array.from({ length: 40 }, (_, at) => `## Group ${at}\n\n| name | default | about |\n|---|---|---|\n${ROWS}`).join("\n\n")}
+`;
+
+/** Leaves a page and comes back to it, and reloads it; `change` is called while it is away. */
+async function* returns(page, change = () => {}) {
+  const ready = () => page.waitForSelector(".reader[data-ready]");
+  await page.goto("/");
+  change();
+  await page.goBack();
+  yield ready();
+  await page.reload();
+  yield ready();
+}
+
+test("Back and a reload lead to the same row, though other tables have the same words", async (t) => {
+  const site = await serve(t, { files: { "tables.md": TABLES } });
+  const page = await read(await visitor(t, site), "tables.md");
+  const top = (name) => page.evaluate((name) => {
+    const all = [...document.querySelectorAll("#text h2")];
+    return Math.round(all.find((it) => it.textContent === name).getBoundingClientRect().top);
+  }, name);
+  const goTo = async (by) => {
+    await until("Group 25 is near", async () => {
+      const off = await top("Group 25");
+      await page.evaluate((it) => scrollBy({ top: it, behavior: "instant" }), off + by);
+      return Math.abs(off + by) <= 1;
+    });
+    return top("Group 25");
+  };
+  // The heads of the tables, and a row.
+  for (const by of [100, 700]) {
+    const before = await goTo(by);
+    for await (const _ of returns(page)) {
+      await until("it is there again", async () => Math.abs(await top("Group 25") - before) <= 2);
+    }
+  }
+  // Something has come before it.
+  const before = await goTo(700);
+  const change = () => {
+    site.write("tables.md", TABLES.replace("## Group 3\n", "## Group 3\n\nOne more line.\n"));
+    site.commit("more");
+  };
+  for await (const _ of returns(page, change)) {
+    await until("it is there again", async () => Math.abs(await top("Group 25") - before) <= 2);
+  }
+  // The row is gone: what is there now.
+  const end = TABLES.indexOf("## Group 24");
+  const other = () => {
+    site.write("tables.md", TABLES.slice(0, end) + TABLES.slice(end).replaceAll("option", "choice"));
+    site.commit("other names");
+  };
+  await goTo(700);
+  for await (const _ of returns(page, other)) {
+    await until("it is near", async () => Math.abs(await top("Group 25")) < 3_000);
+  }
+});
+
+test("Back and a reload lead to the end of a long document, where only forms are left of it", async (t) => {
+  const site = await serve(t, { files: { "tables.md": TABLES } });
+  const page = await read(await visitor(t, site, { viewport: { width: 1280, height: 400 } }), "tables.md");
+  const isAtEnd = () => page.evaluate(() => {
+    const left = document.documentElement.scrollHeight - innerHeight - scrollY;
+    return left <= 1 && document.querySelector("#text").getBoundingClientRect().bottom < 0;
+  });
+  await until("the end", async () => {
+    await page.keyboard.press("End");
+    return isAtEnd();
+  });
+  for await (const _ of returns(page)) await until("it is the end again", isAtEnd);
 });
 
 test("the contents say how many headings they do not list", async (t) => {
@@ -323,6 +397,23 @@ test("a page whose document is renamed or deleted says so", async (t) => {
   await page.close();
 });
 
+test("the page of a missing document says when it is back", async (t) => {
+  const site = await serve(t, {});
+  const ada = await visitor(t, site, { allow: [/status of 404/] });
+  for (const change of [["rm", "-q", "guide.md"], ["mv", "guide.md", "manual.md"]]) {
+    site.git(...change);
+    site.commit("no more guide");
+    const page = await ada.openLive("/d/guide.md");
+    await page.getByText("404").waitFor();
+    assert.ok(await page.locator("#gone").isHidden());
+    site.git("-c", "commit.gpgsign=false", "revert", "--no-edit", "HEAD");
+    await page.locator("#gone").getByText("The document is back.").waitFor();
+    await page.locator("#gone").getByRole("link", { name: "Open it" }).click();
+    await page.getByText("The second line.").waitFor();
+    await page.close();
+  }
+});
+
 test("signing out takes the other tabs along", async (t) => {
   const site = await serve(t, {});
   const ada = await visitor(t, site, { allow: [/status of 401/] });
@@ -393,6 +484,31 @@ test("whoever cannot be signed out stays signed in, reads so, and keeps what the
   await page.locator("h1.sign-in").waitFor();
   const kept = await page.evaluate(() => Object.keys(sessionStorage).filter((it) => it.startsWith("wb-draft")));
   assert.deepEqual(kept, []);
+});
+
+const CHAT = `wb.engine "chat" { type = "process", command = { "/bin/false" }, prompt = "stdin",
+  reads = "claude-stream-json", env = { ANTHROPIC_API_KEY = "k" } }
+wb.assistant { runtimes = { claude_code = "chat" }, claude_code_persons = { "ada" } }
+`;
+
+test("every label of the navigation and beside a selection fits into 320 pixels", async (t) => {
+  const site = await serve(t, { lua: CHAT });
+  const ada = await visitor(t, site, { viewport: { width: 320, height: 568 }, touch: true });
+  const page = await read(ada, "guide.md", true);
+  const sides = (parts) => page.locator(parts).evaluateAll((all) => all.map((it) => {
+    const { left, right } = it.getBoundingClientRect();
+    return [left, right];
+  }));
+  await select(page, "second line");
+  await picture(page, "narrow-320");
+  for (const [parts, count, around] of [[".bar-nav a > span:not(.bar-count)", 5, "body"], [".reader-pop button", 2, ".reader-pop"]]) {
+    const all = await sides(parts);
+    assert.equal(all.length, count, parts);
+    const [[start, end]] = await sides(around);
+    assert.ok(start >= 0 && end <= 320, `${around}: ${start} to ${end}`);
+    const edges = [start, ...all.flat(), end];
+    assert.deepEqual(edges, [...edges].sort((a, b) => a - b), `one after the other: ${parts}`);
+  }
 });
 
 test("no page is wider than its window, however long the document", async (t) => {

@@ -586,3 +586,41 @@ test("nothing is typed into an edit while it is saved", async (t) => {
   await way.go();
   await page.getByText(/^Edited by ada from/).waitFor();
 });
+
+test("the focus stays on the button of a comment that is refused, and its keys work", async (t) => {
+  const site = await serve(t, {});
+  const ada = await visitor(t, site, { worker: false, allow: [/status of 413/] });
+  const page = await ada.openLive("/d/guide.md");
+  await page.waitForSelector(".reader[data-ready]");
+  let [held, sent] = [null, 0];
+  await page.route("**/api/topics", async (route) => {
+    sent += 1;
+    await new Promise((resolve) => { held = resolve; });
+    await route.continue();
+  });
+  const form = page.locator(".composer");
+  for (const [key, field, name] of [["c", "body", "Open Topic"], ["s", "suggestion", "Suggest this change"]]) {
+    await select(page, "second line");
+    await page.keyboard.press(key);
+    const words = form.locator(`[name=${field}]`);
+    if (key === "s") await until("the words are there", async () => await words.inputValue() === "second line");
+    await words.fill("x".repeat(100_000));
+    const button = form.getByRole("button", { name, exact: true });
+    const isFocused = () => button.evaluate((it) => it === document.activeElement);
+    while (!(await isFocused())) await page.keyboard.press("Tab");
+    await page.keyboard.press("Enter");
+    for (const again of ["Control+Enter", null]) {
+      const before = sent;
+      await until("it is on its way", () => held);
+      await until("nothing has the focus", () => page.evaluate(() => document.activeElement === document.body));
+      held();
+      held = null;
+      await form.locator(".trouble-text", { hasText: /./ }).waitFor();
+      await until("the button has the focus", isFocused);
+      if (again) await page.keyboard.press(again);
+      if (again) await until("it is sent again", () => sent > before);
+    }
+    await words.fill("x");
+    await page.keyboard.press("Escape");
+  }
+});

@@ -85,7 +85,7 @@ test("what was sent without an answer may have arrived, if its form is gone sinc
   await way.lose();
   await page.locator(".rv-dialog .form-refusal", { hasText: "Rejected, perhaps by what you sent." }).waitFor();
   await page.keyboard.press("Escape");
-  await kept(page).getByText("What you typed (reject). It may have arrived: look above.").waitFor();
+  await kept(page).getByText("What you typed (reject). It may have arrived: check this page.").waitFor();
 
   // A reply, and somebody else who closes its Topic then.
   page = await ada.openLive(`/topics/${topic}`);
@@ -95,7 +95,7 @@ test("what was sent without an answer may have arrived, if its form is gone sinc
   await way.lose();
   await page.locator(".form-refusal", { hasText: "Can’t reach this site" }).waitFor();
   await site.post(`/api/topics/${topic}/discard`, {});
-  await kept(page).getByText("What you typed. It may have arrived: look above.").waitFor();
+  await kept(page).getByText("What you typed. It may have arrived: check this page.").waitFor();
   assert.equal(await kept(page).locator("textarea").inputValue(), "One more thing");
   await site.post(`/api/topics/${topic}/reopen`, {});
   await kept(page).waitFor({ state: "detached" });
@@ -109,6 +109,6 @@ test("what was sent without an answer may have arrived, if its form is gone sinc
   await page.getByText("The Topic is closed.").waitFor();
   assert.equal(await kept(page).count(), 0);
   await way.lose();
-  await kept(page).getByText("What you typed. It may have arrived: look above.").waitFor();
+  await kept(page).getByText("What you typed. It may have arrived: check this page.").waitFor();
   await page.locator(".message-box", { hasText: "A duplicate" }).waitFor();
 });

@@ -83,6 +83,34 @@ fn a_conflict_is_shown_with_the_offer_of_a_rework() {
 }
 
 #[test]
+fn of_a_closed_topic_only_what_can_be_done_is_offered() {
+    let bench = Bench::new();
+    let server = site(&bench);
+    let browser = Browser::signed_in(&bench, &server);
+    let topic = bench.topic("guide.md", "The first line.", "Better words, please");
+    let proposal = path_of(&bench.proposal("rewrite", &topic));
+    let html = browser.page(&proposal);
+    assert!(html.contains("id=\"rework\"") && html.contains("The Topic stays open;"), "{html}");
+    bench.post(&format!("/api/topics/{}/discard", topic.id), json!({})).ok();
+    let html = browser.page(&proposal);
+    let link = format!("<a href=\"/topics/{}\">Better words, please</a>", topic.id);
+    let way = format!("<a href=\"/topics/{}#t-close\">reopen the Topic</a>", topic.id);
+    let told = format!("The Topic {link} is closed.");
+    for part in [told.as_str(), way.as_str(), "The Topic stays closed; your reason"] {
+        assert!(html.contains(part), "{part}: {html}");
+    }
+    for part in ["#rework", "\"rework\"", "Request changes", "/edit", "stays open"] {
+        assert!(!html.contains(part), "{part}: {html}");
+    }
+    // Neither would work, and a rejection does.
+    let typed = [("key", "k1"), ("reason", "x")];
+    let rework = browser.submit(&format!("{proposal}/rework"), &typed);
+    assert_eq!(rework.status, 409, "{}", rework.html);
+    browser.fill(&proposal, &format!("{proposal}/reject"), &[("reason", "Not now")]);
+    assert!(browser.page(&proposal).contains("Not now"));
+}
+
+#[test]
 fn several_topics_are_given_to_one_job_by_a_form() {
     let bench = Bench::new();
     let server = site(&bench);

@@ -45,7 +45,7 @@ export function isLost(form) {
 
 /** Returns what is known of what is typed into a form that can’t be sent any more. */
 export function fateOf(form) {
-  return isLost(form) ? "It may have arrived: look above." : "It wasn’t sent.";
+  return isLost(form) ? "It may have arrived: check this page." : "It wasn’t sent.";
 }
 
 /** Returns what goes out: what has gone out before without an answer, if it is the same. */

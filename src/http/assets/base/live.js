@@ -190,8 +190,8 @@ function show(next) {
   clearInterval(poll);
   poll = next === "polling" ? setInterval(refreshAll, POLL_MS) : 0;
   document.dispatchEvent(new CustomEvent("wb:connection", { detail: next }));
-  // What is about time or about the program leaves no event.
-  if (wasLost && next === "live") refreshAll();
+  // What is about time or about the program leaves no event; what an error page missed is not known.
+  if ((wasLost || !root.dataset.cursor) && next === "live") refreshAll();
 }
 
 channel.onmessage = ({ data }) => {
@@ -300,9 +300,9 @@ function block(lines) {
   hear(event, fields.id);
 }
 
-/** Starts; a page without a signed-in reader has nothing to follow. */
+/** Starts; a page without a signed-in reader has nothing to follow, nor have most errors. */
 export function start() {
-  if (!root.dataset.cursor) return;
+  if (!root.dataset.cursor && !document.querySelector("[data-live]")) return;
   channel.postMessage({ person: root.dataset.person });
   if (!navigator.locks) {
     // Not a secure context: tabs cannot agree on one stream.

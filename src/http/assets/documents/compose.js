@@ -396,12 +396,15 @@ export class Compose {
       this.trouble.textContent = this.isChange ? "Change the text first." : "Write a message first.";
       return this.field.focus();
     }
+    // A button that is disabled loses the focus.
+    const isHeld = document.activeElement === this.send;
     this.send.disabled = true;
     this.isOfGone = false;
     this.trouble.textContent = "";
     // Nothing is sent that is typed while the passage is asked for.
     await this.trySending(SENDS_MAX, [this.body.value, this.heading.value, this.words.value]);
     this.send.disabled = false;
+    if (isHeld && document.activeElement === document.body) this.send.focus({ preventScroll: true });
   }
 
   async trySending(left, sent) {

@@ -292,15 +292,23 @@ class Reader {
   comeBack() {
     if (!this.text.querySelector(".md-part")) return;
     const key = () => `wb-place ${globalThis.navigation?.currentEntry?.key ?? location.pathname}`;
+    const bottom = () => this.text.getBoundingClientRect().bottom;
     const goBack = () => {
       const place = JSON.parse(sessionStorage.getItem(key()));
-      const block = place?.words &&
-        [...this.text.querySelectorAll("[data-b]")].find((it) => it.textContent.startsWith(place.words));
-      if (block) this.settle(() => block.getBoundingClientRect().top - place.top);
+      if (!place) return;
+      const { words, top, at = 0 } = place;
+      // The whole text is above the window.
+      if (!words) return this.settle(() => bottom() - top);
+      // Cells of tables have the same words; the text may have changed since.
+      const all = [...this.text.querySelectorAll("[data-b]")];
+      const same = all.filter((it) => it.textContent.startsWith(words));
+      const far = (it) => Math.abs(Number.parseInt(it.dataset.b, 10) - at);
+      const [block] = (same[0] ? same : all).sort((a, b) => far(a) - far(b));
+      if (block) this.settle(() => block.getBoundingClientRect().top - top);
     };
     const leave = () => {
-      const { words = "", top = 0 } = this.anchor() ?? {};
-      sessionStorage.setItem(key(), JSON.stringify({ words: words.slice(0, PLACE_UNITS), top }));
+      const { words = "", top = bottom(), at } = this.anchor() ?? {};
+      sessionStorage.setItem(key(), JSON.stringify({ words: words.slice(0, PLACE_UNITS), top, at }));
     };
     try {
       if (["reload", "back_forward"].includes(performance.getEntriesByType("navigation")[0]?.type)) goBack();
@@ -516,7 +524,9 @@ class Reader {
     const part = parts.find((it) => it.getBoundingClientRect().bottom > 0) ?? this.text;
     for (const block of part.querySelectorAll("[data-b]")) {
       const box = block.getBoundingClientRect();
-      if (box.bottom > 0 && block.textContent) return { words: block.textContent, top: box.top };
+      if (box.bottom > 0 && block.textContent) {
+        return { words: block.textContent, top: box.top, at: Number.parseInt(block.dataset.b, 10) };
+      }
     }
     return null;
   }

@@ -21,6 +21,7 @@ const WORDS = {
   ended: "You’re signed out.",
   live: "Connected again.",
 };
+const BACK = "The document is back.";
 const STILL_IN = "This site can’t be reached, so you are still signed in. Try again.";
 let healing = 0;
 let wasLost = false;
@@ -63,6 +64,8 @@ document.addEventListener("wb:gone", ({ detail: page }) => {
   const words = page.querySelector("#main .message")?.textContent.trim();
   const way = page.querySelector("#main a[data-way]");
   const link = document.querySelector("#gone a");
+  // On the page of a missing document it is said already.
+  if (document.getElementById("missing")) return note("gone", "", "");
   if (!words || !way || !link) return;
   link.href = way.getAttribute("href");
   link.textContent = way.textContent;
@@ -80,7 +83,13 @@ follow(document.querySelector("#main a[data-way]"));
 function follow(way) {
   if (way?.dataset.to) carry(way.dataset.from, way.dataset.to);
 }
-document.addEventListener("wb:there", () => note("gone", "", ""));
+document.addEventListener("wb:there", () => {
+  if (!document.getElementById("missing")) return note("gone", "", "");
+  const link = document.querySelector("#gone a");
+  [link.href, link.textContent] = [location.pathname + location.search, "Open it"];
+  note("gone", "gone", BACK);
+  say(BACK);
+});
 
 /** Shows a message that floats above the page without moving anything. */
 function note(id, state, text) {

@@ -25,8 +25,9 @@ pub(super) async fn answer(
     if cause.kind() != ErrorKind::NotFound {
         return Err(cause);
     }
+    let live = Some(form::source_subject(path.as_str()));
     if let Some(now) = flows::repository::renames::where_now(site, path).await? {
-        return Ok(reply::failed_form(cause, led_to(path, &now)));
+        return Ok(reply::failed_form(cause, Aside { live, ..led_to(path, &now) }));
     }
     if let Some(way) = meant(site, path).await? {
         return reply::see_other(&way);
@@ -34,7 +35,8 @@ pub(super) async fn answer(
     if flows::repository::renames::deletion(site, path).await?.is_some() {
         let history = form::address(&form::document_at(path.as_str()), &[("history", Some("1"))]);
         let more = topics(site, caller, path).await?.into_iter().collect();
-        let aside = Aside { back: history, way: "View its history", more, ..Aside::default() };
+        let aside =
+            Aside { back: history, way: "View its history", more, live, ..Aside::default() };
         return Ok(reply::failed_form(cause, aside));
     }
     if cause.code_str() == NOT_A_SOURCE {

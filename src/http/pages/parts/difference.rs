@@ -28,7 +28,8 @@ const LINE_BYTES_MAX: usize = 64 * 1024;
 #[derive(Template, Default)]
 #[template(path = "difference.html")]
 pub(in crate::http::pages) struct Difference {
-    /// The prefix of its anchors, if there are several diffs on one page.
+    /// The prefix of its anchors, if it is one of several diffs on a page: each is of a passage,
+    /// whose lines are not those of the document.
     prefix: String,
     parts: Vec<Part>,
     /// Numbers of added and removed lines.
@@ -213,9 +214,9 @@ impl<'t> Writer<'t> {
         let (before, after) = match row.sort {
             RowSort::Kept => (("", ""), ("", "")),
             RowSort::MovedAway(_) | RowSort::MovedHere(_) => {
-                (("↷", "moved away,"), ("↷", "moved here,"))
+                (("↷", "moved away"), ("↷", "moved here"))
             }
-            _ => (("−", "before,"), ("+", "after,")),
+            _ => (("−", "before"), ("+", "after")),
         };
         let (old, new) = (cell(&row.old, self.old, before), cell(&row.new, self.new, after));
         Shown { class, change, old, new, note }
@@ -321,6 +322,15 @@ mod tests {
         assert!(!html.contains(" style="));
         let html = Difference::of("a", "a\n", 0).to_string();
         assert!(html.contains("adds a line break at the end of the text"), "{html}");
+    }
+
+    #[test]
+    fn the_lines_of_a_passage_are_not_numbered_as_those_of_the_document() {
+        let html = Difference::of("a\nb\n", "a\nc\n", 0).to_string();
+        assert!(html.contains("before, line 2: ") && html.contains("after, line 2: "), "{html}");
+        let html = Difference::named("m1-1-", "a\nb\n", "a\nc\n", 0).to_string();
+        assert!(html.contains(">before: <") && html.contains(">after: <"), "{html}");
+        assert!(!html.contains("line 2"), "{html}");
     }
 
     #[test]

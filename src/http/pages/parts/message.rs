@@ -109,6 +109,7 @@ mod tests {
                 back: "/\"><script>".to_owned(),
                 way: "Go back",
                 typed: Some("</textarea><script>".to_owned()),
+                live: Some("\"><script>".to_owned()),
             },
         };
         let html = page.render().unwrap();

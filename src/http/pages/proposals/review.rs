@@ -175,9 +175,21 @@ impl ProposalPage {
         }
     }
 
+    /// Returns the closed Topic without which nothing but a rejection is possible.
+    fn closed_topic(&self) -> Option<&Topic> {
+        std::iter::once(&self.view.topic).chain(&self.view.further_topics).find(|it| !it.is_open())
+    }
+
+    /// Returns whether changes can be requested.
+    fn is_reworkable(&self) -> bool {
+        let it = &self.view;
+        it.rework_job_id.is_none() && it.proposal.job_id.is_some() && self.closed_topic().is_none()
+    }
+
     /// Returns whether its text is edited by hand, here or on the command line.
     fn is_editable(&self) -> bool {
-        self.view.proposal.is_open() && self.view.rework_job_id.is_none()
+        let it = &self.view;
+        it.proposal.is_open() && it.rework_job_id.is_none() && self.closed_topic().is_none()
     }
 
     /// Returns whether the form for that can keep the text as it is.

@@ -3,6 +3,7 @@
 mod approve;
 #[cfg(feature = "faults")]
 pub(crate) mod approve_crash;
+mod beside_people;
 mod canaries;
 mod cgroup;
 #[cfg(feature = "faults")]

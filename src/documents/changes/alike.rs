@@ -1,7 +1,9 @@
 //! Whether changes of one job are those of another as well.
 
-use crate::documents::changes::{Changes, FileChange, PrivateChange, RefChange};
-use crate::documents::git::GitFolder;
+use crate::base::{JobId, Result};
+use crate::documents::changes::{Changes, FileChange, PrivateChange, RefChange, Wish};
+use crate::documents::git::{GitFolder, Repo};
+use crate::documents::snapshot::{GIT, Kept};
 
 impl Changes {
     /// Returns the files that steer agents, also of changes that were read from their row. `named`
@@ -19,6 +21,28 @@ impl Changes {
     /// Returns those of git's own files that start other programs since.
     pub fn steering_private(&self) -> impl Iterator<Item = &PrivateChange> {
         self.private.iter().filter(|it| it.steers())
+    }
+
+    /// Returns whether everything that steers agents is as it was before the job, also if a person
+    /// has put it back.
+    ///
+    /// # Errors
+    /// As [`Changes::restore`].
+    pub async fn steers_as_before(
+        &self,
+        (repo, kept): (&Repo, &Kept),
+        job: &JobId,
+        named: &[String],
+    ) -> Result<bool> {
+        let files = self.steering_files(named).map(|it| it.path.clone());
+        let private = self.steering_private().map(|it| format!(".git/{}", it.name));
+        let folder = self.folder.iter().map(|_| GIT.to_owned());
+        let names: Vec<String> = folder.chain(private).chain(files).collect();
+        if names.is_empty() || self.more > 0 {
+            return Ok(false);
+        }
+        let wish = Wish { job: job.clone(), names, is_rehearsal: true };
+        Ok(self.restore(repo, kept, &wish).await?.is_done())
     }
 
     /// Returns whether all that these changes led to is what others led to as well.

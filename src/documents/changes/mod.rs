@@ -4,6 +4,7 @@
 //! attributed to the agent; it was made "while the job ran".
 
 mod alike;
+mod approved;
 mod aside;
 mod astray;
 mod attributes;
@@ -27,7 +28,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::base::{BlobId, JobId, Result, is_agent_file, links_skills};
 use crate::documents::git::{GitFolder, Repo};
-use crate::documents::proposals::attempt;
 use crate::documents::snapshot::{
     GIT, Kept, PathState, STEERS, Snapshot, Spot, Tip, Unclean, Work, name,
 };
@@ -223,7 +223,7 @@ pub async fn compare(
     named: &[String],
 ) -> Result<Changes> {
     let mut before = before.clone();
-    forgive_own_commits(repo, store, &mut before, after).await?;
+    let approved = approved::forgive(repo, store, &mut before, after).await?;
     let known = ignored::known_to_both(&before, after);
     let after = known.as_ref().unwrap_or(after);
     let between = match (&before.tip.commit, &after.tip.commit) {
@@ -240,6 +240,7 @@ pub async fn compare(
         private: private(&before, after),
         ..Changes::default()
     };
+    approved.note(&mut changes);
     judge_behind(repo, &mut changes.private).await?;
     judge_named(repo, kept, (&before, after), &mut changes.private).await?;
     ignored::judge(repo, kept, (&before, after), &mut changes).await?;
@@ -354,61 +355,6 @@ fn how(before: &PathState, after: &PathState) -> &'static str {
         _ if flag(before) != flag(after) => "hidden from git",
         _ => "staged",
     }
-}
-
-/// Removes what this site's approvals committed meanwhile, on any branch, from the changes.
-async fn forgive_own_commits(
-    repo: &Repo,
-    store: &Store,
-    before: &mut Snapshot,
-    after: &Snapshot,
-) -> Result<()> {
-    let moved: Vec<(String, BlobId, BlobId)> = refs(before, after)
-        .into_iter()
-        .filter_map(|it| Some((it.name, it.before?, it.after?)))
-        .filter(|(name, _, _)| name.starts_with("refs/heads/"))
-        .collect();
-    for (name, was, is) in moved {
-        let own = own_tip(repo, store, &was, &is).await?;
-        if own == was {
-            continue;
-        }
-        if before.tip.branch.as_ref() == Some(&name) {
-            // An approval requires its file to be clean, and leaves it clean.
-            for path in between(repo, Some(&was), Some(&own)).await?.keys() {
-                before.paths.remove(path);
-            }
-            before.tip.commit = Some(own.clone());
-        }
-        before.refs.insert(name, own);
-    }
-    Ok(())
-}
-
-/// Returns the last commit after `was`, toward `is`, that is reached through our approvals only.
-async fn own_tip(repo: &Repo, store: &Store, was: &BlobId, is: &BlobId) -> Result<BlobId> {
-    let range = format!("{was}..{is}");
-    let limit = format!("--max-count={COMMITS_MAX}");
-    let args = ["rev-list", "--first-parent", "--parents", &limit, &range, "--"];
-    let answer = repo.git().call(&args).run().await?;
-    if answer.code != 0 {
-        // One of the commits is gone: none of them counts as ours.
-        return Ok(was.clone());
-    }
-    let listed = String::from_utf8_lossy(&answer.stdout).into_owned();
-    let mut own = was.clone();
-    for line in listed.lines().rev() {
-        let mut words = line.split(' ');
-        let (Some(commit), Some(parent)) = (words.next(), words.next()) else { break };
-        let commit: BlobId = commit.parse()?;
-        let asked = commit.clone();
-        let is_ours = store.read(move |c| attempt::is_commit(c, &asked)).await?;
-        if parent != own.as_str() || !is_ours {
-            break;
-        }
-        own = commit;
-    }
-    Ok(own)
 }
 
 /// Returns the paths that differ between two commits, with their entry in each.

@@ -125,8 +125,12 @@ impl Present {
             None => "remove it".to_owned(),
             Some(id) => format!("move it to {}", &id.as_str()[..12]),
         };
-        let outcome = outcome(now == it.before.as_ref(), now == it.after.as_ref(), is_kept);
+        let may_move = is_kept && !it.is_approved;
+        let outcome = outcome(now == it.before.as_ref(), now == it.after.as_ref(), may_move);
         let why = match (is_kept, now) {
+            (true, Some(_)) if it.is_approved => {
+                "it has commits of approvals: undo those, or move it by hand".to_owned()
+            }
             (false, _) => "git has collected where it was".to_owned(),
             (true, None) => "it is gone".to_owned(),
             (true, Some(id)) => format!("it is at {id}"),

@@ -17,6 +17,9 @@ pub struct RefChange {
     pub before: Option<BlobId>,
     /// Its commit after.
     pub after: Option<BlobId>,
+    /// Whether approvals are among its commits since: those are never undone.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_approved: bool,
     /// For the stash: all entries before, newest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub entries_before: Vec<Stashed>,
@@ -51,6 +54,7 @@ pub(super) fn refs(before: &Snapshot, after: &Snapshot) -> Vec<RefChange> {
         name: name.clone(),
         before: before.refs.get(name).cloned(),
         after: after.refs.get(name).cloned(),
+        is_approved: false,
         entries_before: entries(before, name),
         entries_after: entries(after, name),
     });

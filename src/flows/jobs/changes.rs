@@ -78,11 +78,23 @@ pub async fn restore(
     }
     let kept = tree_guard::open_kept(site).await?;
     let wish = Wish { job: id.clone(), names: request.names, is_rehearsal: request.dry_run };
-    let repo = site.repo.clone();
+    let (repo, named) = (site.repo.clone(), tree_guard::named_for(site, id));
     let is_all = wish.names.is_empty() && !wish.is_rehearsal;
     // As a task of its own: a client that disconnects must not interrupt git.
-    let work = async move { found.changes.restore(&repo, &kept, &wish).await };
-    let plan = site.repo.run_to_end(work).await?;
+    let work = async move {
+        let plan = found.changes.restore(&repo, &kept, &wish).await?;
+        let is_part = !wish.is_rehearsal && !wish.names.is_empty();
+        let steers = (&repo, &kept);
+        let is_steady =
+            is_part && found.changes.steers_as_before(steers, &wish.job, &named).await?;
+        Ok((plan, is_steady))
+    };
+    let (plan, is_steady) = site.repo.run_to_end(work).await?;
+    if is_steady {
+        let asked = id.clone();
+        site.store.write(move |tx| jobs::release_steering(tx, &asked)).await?;
+        info!(job_id = %id, "what agents obey is as it was before job {id}");
+    }
     let is_done = is_all && plan.is_done();
     if is_done {
         let asked = id.clone();
@@ -213,7 +225,7 @@ async fn undecided(site: &Site, caller: &Caller, id: &JobId) -> Result<ChangesRo
     inputs::refuse_private(&job)?;
     if !job.status.is_final() {
         return Err(Error::conflict("job_running", format!("job {id} has not ended"))
-            .hint("wait until it ends, or cancel it"));
+            .hint("put the files back by hand, or wait until it ends, or cancel it"));
     }
     let Some(found) = found else {
         let message = format!("nothing of the repository changed while job {id} ran");

@@ -3,8 +3,8 @@
 //! **Invariant:** no job starts, and none is asked for, while a commit is checked out that was not
 //! looked at: it may call documents by the names of others, and whoever names one after it means
 //! the one that has the name by then. Only a request that has waited for ten seconds goes on, and
-//! one that waits when the server stops is refused. A look that fails keeps no request waiting; no
-//! job starts before one succeeds.
+//! one that waits when the server stops is refused. A look that fails keeps nobody waiting, unless
+//! a job could not read what it needs: then none starts before a look succeeds.
 
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -31,7 +31,7 @@ struct Inner {
     is_watched: AtomicBool,
     has_ended: AtomicBool,
     is_awaited: AtomicBool,
-    is_unread: AtomicBool,
+    is_doubted: AtomicBool,
     tip: Mutex<Tip>,
     asked: Notify,
     looked: watch::Sender<u64>,
@@ -40,7 +40,9 @@ struct Inner {
 #[derive(Default)]
 struct Tip {
     marks: Option<TipMarks>,
-    /// Counts what was checked out one after another.
+    /// Whether the look at that could not read the repository.
+    is_unread: bool,
+    /// Counts what was checked out and read one after another.
     number: u64,
 }
 
@@ -61,22 +63,27 @@ impl Freshness {
         self.0.asked.notified().await;
     }
 
-    /// A look has ended that began with these marks. For requests one counts that could not read
-    /// the repository, too. Returns whether a job waits for it that may start now.
+    /// A look has ended that began with these marks. One that could not read the repository counts,
+    /// too. Returns whether a job waits for it that may start now.
     pub(super) fn looked(&self, marks: TipMarks, is_unread: bool) -> bool {
         let mut tip = self.0.tip.lock().unwrap_or_else(PoisonError::into_inner);
-        if tip.marks.as_ref() != Some(&marks) {
-            *tip = Tip { marks: Some(marks), number: tip.number + 1 };
+        let is_readable_again = tip.is_unread && !is_unread;
+        if tip.marks.as_ref() != Some(&marks) || is_readable_again {
+            *tip = Tip { marks: Some(marks), is_unread, number: tip.number + 1 };
         }
+        tip.is_unread = is_unread;
         drop(tip);
-        self.0.is_unread.store(is_unread, Ordering::SeqCst);
+        if !is_unread {
+            self.0.is_doubted.store(false, Ordering::SeqCst);
+        }
         self.0.looked.send_modify(|it| *it += 1);
-        !is_unread && self.0.is_awaited.swap(false, Ordering::SeqCst)
+        !self.is_doubted() && self.0.is_awaited.swap(false, Ordering::SeqCst)
     }
 
-    /// The repository could not be read at the start of a job: the next one starts after a look.
+    /// The repository could not be read at the start of a job: the next one starts after a look that
+    /// can.
     pub fn doubt(&self) {
-        self.0.is_unread.store(true, Ordering::SeqCst);
+        self.0.is_doubted.store(true, Ordering::SeqCst);
         self.0.is_awaited.store(true, Ordering::SeqCst);
         self.0.asked.notify_one();
     }
@@ -87,8 +94,7 @@ impl Freshness {
         if !self.is_demanded() {
             return Some(0);
         }
-        let is_unread = || self.0.is_unread.load(Ordering::SeqCst);
-        let seen = || self.seen(repo).filter(|_| !is_unread());
+        let seen = || self.seen(repo).filter(|_| !self.is_doubted());
         if let Some(number) = seen() {
             return Some(number);
         }
@@ -96,7 +102,7 @@ impl Freshness {
         // A look that has ended in between tells nobody any more.
         let number = seen();
         // One that failed is repeated anyway.
-        if number.is_none() && !is_unread() {
+        if number.is_none() && !self.is_doubted() {
             self.0.asked.notify_one();
         }
         number
@@ -107,7 +113,7 @@ impl Freshness {
         if waiting.code != "turn" || job.pool == Pool::Chat || !self.is_demanded() {
             return waiting;
         }
-        let why = if self.0.is_unread.load(Ordering::SeqCst) {
+        let why = if self.is_doubted() {
             "the repository cannot be read: the server’s log says why"
         } else if self.seen(repo).is_none() {
             "the repository has changed, and the server looks at it first"
@@ -124,6 +130,10 @@ impl Freshness {
         }
         self.0.asked.notify_one();
         false
+    }
+
+    fn is_doubted(&self) -> bool {
+        self.0.is_doubted.load(Ordering::SeqCst)
     }
 
     fn is_demanded(&self) -> bool {

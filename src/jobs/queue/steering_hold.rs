@@ -24,7 +24,9 @@ const INSERT: &str = "
     INSERT INTO steering_holds (job_id, since_ms, files_json) VALUES (:job, :now, :files)
     ON CONFLICT (job_id) DO UPDATE SET files_json = :files WHERE files_json <> :files";
 const FIRST: &str = "
-    SELECT job_id, since_ms, files_json FROM steering_holds INDEXED BY steering_holds_since
+    SELECT job_id, since_ms, files_json,
+        EXISTS (SELECT 1 FROM agent_jobs WHERE id = job_id AND status = 'running')
+    FROM steering_holds INDEXED BY steering_holds_since
     WHERE since_ms > 0 ORDER BY since_ms, job_id LIMIT 1";
 const ALL: &str = "
     SELECT job_id FROM steering_holds INDEXED BY steering_holds_since
@@ -54,6 +56,9 @@ pub struct Steering {
     pub files: Vec<String>,
     /// All jobs of which what there was before is lost, if this is one of them.
     pub lost: Vec<JobId>,
+    /// Whether the job still runs.
+    #[serde(skip)]
+    pub is_running: bool,
 }
 
 impl Steering {
@@ -94,12 +99,49 @@ impl Steering {
             true => " (which names what is to be put back by hand)",
             false => "",
         };
+        if self.is_running {
+            return format!(
+                "files that control agents changed: {first}{more}; job {job} was running, perhaps \
+                 with others, and still is; put them back by hand, and agents go on; to keep the \
+                 changes: `wiki-browser job keep {job}`"
+            );
+        }
+        // Without names, everything is restored that has changed since the job began.
+        let names = match words(&self.files) {
+            Some(names) => format!("`wiki-browser job restore {job} {names}`"),
+            None => format!(
+                "`wiki-browser job restore {job}` with their names (`--dry-run` lists them)"
+            ),
+        };
         format!(
             "files that control agents changed during job {job}: {first}{more}; to restore them: \
-             `wiki-browser job restore {job}`{by_hand}, to keep the changes: \
-             `wiki-browser job keep {job}`"
+             {names}{by_hand}, to keep the changes: `wiki-browser job keep {job}`"
         )
     }
+}
+
+/// Most names in a command.
+const WORDS_MAX: usize = 8;
+
+/// Returns names of changes as words for a shell; `None` if they are too many, or no shell would
+/// take one as it is shown.
+fn words(files: &[String]) -> Option<String> {
+    let word = |name: &String| {
+        // `.git/hooks/x (WHAT IT STARTS)`
+        let name =
+            name.split_once(" (").filter(|_| name.starts_with(".git/")).map_or(&**name, |it| it.0);
+        let is_plain = |it: char| it.is_ascii_alphanumeric() || "._/+@%=-".contains(it);
+        if name.is_empty() || name.starts_with('-') || name.chars().any(char::is_control) {
+            return None;
+        }
+        match name.chars().all(is_plain) {
+            true => Some(name.to_owned()),
+            false => Some(format!("'{}'", name.replace('\'', "'\\''"))),
+        }
+    };
+    let is_few = (1..=WORDS_MAX).contains(&files.len());
+    let words: Option<Vec<String>> = is_few.then(|| files.iter().map(word).collect())?;
+    Some(words?.join(" "))
 }
 
 /// Prevents all agents from starting until somebody decides about these files; replaces an earlier
@@ -142,7 +184,8 @@ pub fn steering(connection: &Connection) -> Result<Option<Steering>> {
         let files: String = row.get(2)?;
         // A hold with a damaged list still holds.
         let files: Vec<String> = serde_json::from_str(&files).unwrap_or_default();
-        Ok(Steering { job_id: row.get(0)?, since: row.get(1)?, files, lost: Vec::new() })
+        let (job_id, since, is_running) = (row.get(0)?, row.get(1)?, row.get(3)?);
+        Ok(Steering { job_id, since, files, lost: Vec::new(), is_running })
     });
     let mut found = found.optional()?;
     if let Some(it) = found.as_mut().filter(|it| it.files.first().is_some_and(|it| it == LOST)) {

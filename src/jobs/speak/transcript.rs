@@ -169,7 +169,9 @@ impl Turns {
             "user" => {
                 let Some(words) = words(&line["message"]["content"]) else { return };
                 let prompt = line["promptId"].as_str().unwrap_or_default();
-                self.hear(prompt, &words, line["isMeta"] == true);
+                // The summary of a compaction is the program's own, too.
+                let is_its_own = line["isMeta"] == true || line["isCompactSummary"] == true;
+                self.hear(prompt, &words, is_its_own);
             }
             "attachment" if line["attachment"]["type"] == "queued_command" => {
                 if let Some(turn) = self.0.back_mut() {
@@ -434,6 +436,9 @@ mod tests {
         let mut own = user("p1", "Stop hook feedback: go on");
         own["isMeta"] = json!(true);
         assert_eq!(before_typed(&[four(), own, says("five", "end_turn")]), (None, "five".into()));
+        let mut summary = user("p1", "This session is being continued from a previous one");
+        summary["isCompactSummary"] = json!(true);
+        assert_eq!(before_typed(&[four(), summary, says("five", "end_turn")]).0, None);
     }
 
     #[test]

@@ -1,0 +1,63 @@
+//! G31, if people commit and approve while a job runs: what is put back is not theirs.
+
+use serde_json::json;
+
+use super::looks::{WAITS, declare, is_held};
+use crate::support::Bench;
+
+/// A person commits, and a proposal is approved on top of that.
+#[test]
+fn g31_no_restore_takes_an_approval_off_a_branch() {
+    let bench = Bench::new();
+    declare(&bench, "strays", &format!("{WAITS}\necho x > stray.txt"));
+    let propose = "sed 's/first/1st/' \"$root/guide.md\" | propose";
+    bench.topic_kind("rewrite", "produces = \"proposal\", timeout = \"20s\"", propose);
+    let server = bench.serve();
+    let job = bench.job("strays", json!({}));
+    bench.wait_left("ready");
+    bench.write("notes.md", "by hand\n");
+    bench.git(&["commit", "-q", "-a", "-m", "by hand"]);
+    let topic = bench.topic("guide.md", "The first line.", "x");
+    let shown = bench.proposal("rewrite", &topic);
+    bench.send(&bench.approval(&shown)).ok();
+    std::fs::write(bench.out.join("go"), "").unwrap();
+    bench.ended(&job);
+    let (head, text) = (bench.git(&["rev-parse", "main"]), bench.read("guide.md"));
+    assert!(text.contains("1st"), "{text}");
+    let refused = bench.post(&format!("/api/agent/jobs/{job}/restore"), json!({}));
+    assert_eq!(refused.refusal(), (409, "not_kept"), "{:?}", refused.body);
+    // Nor does one that names it.
+    let (code, said, _) = bench.cli(&["job", "restore", &job, "main", "guide.md"]);
+    assert!(code == 1 && said.contains("commits of approvals"), "{code}: {said}");
+    assert_eq!((bench.git(&["rev-parse", "main"]), bench.read("guide.md")), (head, text));
+    bench.cli(&["job", "restore", &job, "stray.txt"]);
+    assert_eq!(bench.status(), "");
+    assert_eq!(bench.proposal_status(&shown), "approved");
+    server.stop();
+}
+
+/// The command of a hold names the files of the hold.
+#[test]
+fn g31_what_a_hold_says_to_type_touches_only_its_files() {
+    let bench = Bench::new();
+    declare(&bench, "obeys", &format!("{WAITS}\necho x > AGENTS.md; echo y > \"it's CLAUDE.md\""));
+    declare(&bench, "next", "true");
+    let server = bench.serve();
+    let job = bench.job("obeys", json!({}));
+    bench.wait_left("ready");
+    bench.write("notes.md", "by hand\n");
+    bench.git(&["commit", "-q", "-a", "-m", "by hand"]);
+    let head = bench.git(&["rev-parse", "main"]);
+    std::fs::write(bench.out.join("go"), "").unwrap();
+    bench.ended(&job);
+    let next = bench.job("next", json!({}));
+    let said = is_held(&bench, &next, &job);
+    let command = format!("`wiki-browser job restore {job} AGENTS.md`");
+    assert!(said.contains(&command), "{said}");
+    let (code, out, err) = bench.cli(&["job", "restore", &job, "AGENTS.md"]);
+    assert_eq!(code, 0, "{out}{err}");
+    assert_eq!(bench.ended(&next)["status"], "succeeded");
+    assert_eq!(bench.git(&["rev-parse", "main"]), head);
+    assert_eq!(bench.read("notes.md"), "by hand\n");
+    server.stop();
+}

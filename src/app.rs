@@ -71,8 +71,8 @@ const SHUTDOWN_SLACK: Duration = Duration::from_millis(900);
 
 /// Serves a site until it is told to stop. `say` prints the greeting once it serves.
 pub fn serve(script: &Utf8Path, options: ServeOptions, say: impl FnOnce(&str)) -> ExitCode {
-    process::release_large_blocks();
     logs::start(options.log);
+    process::live_long().unwrap_or_else(|cause| warn!("a limit may end the server: {cause}"));
     // Programs of engines are looked up once the data folder is open, in `build`.
     let loaded = match flows::check::check(script, &Wear::default(), "", Purpose::Start) {
         Ok(loaded) => loaded,

@@ -182,6 +182,10 @@ impl Error {
             Kind::StorageFull | Kind::QuotaExceeded => {
                 error.code(DISK_FULL).hint("the disk is full: free some space")
             }
+            Kind::FileTooLarge => {
+                let hint = "a file may not grow: raise its limit (`ulimit -f`, `LimitFSIZE=`)";
+                error.code(DISK_FULL).hint(hint)
+            }
             Kind::ReadOnlyFilesystem => error
                 .code(READ_ONLY)
                 .hint("the disk is read-only: find the cause (dmesg) and remount it for writing"),

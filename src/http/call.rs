@@ -3,7 +3,7 @@
 use std::str::FromStr;
 use std::sync::Arc;
 
-use hyper::header::HeaderName;
+use hyper::header::{CONTENT_LENGTH, EXPECT, HeaderName, TRANSFER_ENCODING};
 use serde::de::DeserializeOwned;
 use tokio::sync::OwnedSemaphorePermit;
 
@@ -280,6 +280,19 @@ impl Call {
         match (word, more) {
             (Some(word), None) => Ok(Some(word.to_owned())),
             _ => Err(bad_key()),
+        }
+    }
+}
+
+/// A body that nobody has read is, so that a client that sends everything before it looks sees why
+/// it is refused. One that asks first is told before it sends anything.
+impl Drop for Call {
+    fn drop(&mut self) {
+        let headers = &self.passed.headers;
+        let is_sent =
+            headers.contains_key(CONTENT_LENGTH) || headers.contains_key(TRANSFER_ENCODING);
+        if let Some(body) = self.body.take().filter(|_| is_sent && !headers.contains_key(EXPECT)) {
+            tokio::spawn(body::drain(body));
         }
     }
 }

@@ -77,4 +77,4 @@ pub use terminal::{
     is_ours, last_bytes, plain, presses_keys, sanitized, tell_hooks, token_names, with_token,
 };
 pub use tree::{Children, become_subreaper, end_marked, reap_orphans, sweep_orphans};
-pub use usage::{OwnUsage, own_usage, release_large_blocks};
+pub use usage::{OwnUsage, live_long, own_usage};

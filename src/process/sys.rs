@@ -13,7 +13,7 @@ use std::process::{Child, Command};
 use nix::errno::Errno;
 use nix::libc;
 use nix::sys::prctl;
-use nix::sys::signal::{SigSet, Signal};
+use nix::sys::signal::{SigHandler, SigSet, Signal, signal};
 use nix::unistd;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
@@ -103,6 +103,13 @@ fn default_dispositions() {
             )
         };
     }
+}
+
+/// Lets a write that a limit of the file's size forbids fail, instead of ending this process. Agents
+/// start with the default again.
+pub(in crate::process) fn survive_file_limit() -> Result<(), Errno> {
+    // SAFETY: the signal is ignored; no handler runs.
+    unsafe { signal(Signal::SIGXFSZ, SigHandler::SigIgn) }.map(drop)
 }
 
 /// Starts a command in its own session, which dies with the calling *thread*, with no signal

@@ -1,6 +1,6 @@
 //! Resource usage of this process.
 
-use std::fs;
+use std::{fs, io};
 
 use crate::base::{Context, Error, ErrorKind, Result, fault};
 use crate::process::sys;
@@ -48,12 +48,16 @@ fn parse(stat: &str, descriptors: u64) -> Option<OwnUsage> {
     })
 }
 
-/// Returns large memory blocks to the system as soon as they are freed, for a long-lived process
-/// that occasionally holds much.
-pub fn release_large_blocks() {
+/// Prepares a long-lived process: large memory blocks go back to the system as soon as they are
+/// freed, and a write beyond the limit of a file's size fails instead of ending it.
+///
+/// # Errors
+/// The system call's error.
+pub fn live_long() -> io::Result<()> {
     if !fault::is_off("large_blocks") {
         sys::map_large_blocks();
     }
+    Ok(sys::survive_file_limit()?)
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use camino::Utf8PathBuf;
 use serde_json::{Value, json};
 
-use crate::support::{Bench, Server, SmallDisk, Topic, shim, until, within};
+use crate::support::{Bench, Server, SmallDisk, Topic, shell, shim, until, within};
 
 /// A disk below a server that fails as the test says.
 struct BadDisk {
@@ -133,6 +133,27 @@ i=0; while [ $((i+=1)) -lt 500 ]; do echo \"line $i of many that find no room\";
     assert!(server.log().contains("is over"), "{}", server.log());
     server.stop();
     let server = bench.serve_with(&disk.env());
+    book.check(&bench);
+    server.stop();
+}
+
+/// The kernel ends a process that writes beyond the limit of a file's size, unless it does not mind.
+#[test]
+fn g29_a_limit_of_a_files_size_refuses_writes_until_it_is_raised() {
+    let bench = Bench::new();
+    let server = bench.serve();
+    let mut book = Book::open(&bench);
+    let limit = |bytes: &str| shell(&format!("prlimit --pid {} --fsize={bytes}", server.pid()));
+    limit("2000000:unlimited");
+    let text = "x".repeat(60_000);
+    let codes = ["disk_full", "disk_error"];
+    let is_refused =
+        within(std::time::Duration::from_secs(20), || !book.post(&bench, &text, &codes));
+    assert!(is_refused, "no file was ever too large");
+    book.check(&bench);
+    limit("unlimited:unlimited");
+    wait_well(&bench);
+    assert!(book.post(&bench, &text, &[]), "it does not heal");
     book.check(&bench);
     server.stop();
 }

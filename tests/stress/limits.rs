@@ -198,3 +198,18 @@ fn what_agents_send_has_limits() {
     taken(&bench, &reject(SUMMARY_BYTES_MAX));
     server.stop();
 }
+
+/// Somebody who sends everything before they look sees why it is refused, whatever is looked at
+/// first.
+#[test]
+fn a_refused_body_is_read() {
+    let bench = Bench::new();
+    let server = bench.serve();
+    let body = json!({"body": "x".repeat(900_000)});
+    let topic = Call::post("/api/topics", body.clone()).token(&bench.operator());
+    let refused = bench.send(&topic.header("Idempotency-Key", &"x".repeat(300)));
+    assert_eq!(refused.refusal(), (400, "bad_idempotency_key"));
+    let refused = bench.send(&Call::post("/hooks/none", body));
+    assert_eq!(refused.refusal(), (401, "bad_signature"));
+    server.stop();
+}

@@ -75,10 +75,13 @@ impl Changes {
         }
         let expected = BTreeMap::new();
         let putting = Putting { repo, kept, changes: self, present, job: &wish.job, expected };
-        putting.all(&mut plan).await?;
-        let now = repo.look_within(kept, &[]).await?;
-        repo.looks().amend(|before| self.amend(before, &now, &plan));
-        Ok(plan)
+        let put = putting.all(&mut plan).await;
+        let now = repo.look_within(kept, &[]).await;
+        if let Ok(now) = &now {
+            repo.looks().amend(|before| self.amend(before, now, &plan));
+        }
+        put.map_err(|cause| half_way(cause, &plan, &wish.job))?;
+        now.map(|_| plan)
     }
 
     async fn plan(
@@ -197,6 +200,23 @@ fn refuse_in_part(plan: &Plan, changes: &Changes, job: &JobId) -> Result<()> {
          back, and names behind the id choose from it"
     );
     Err(Error::conflict(code, format!("{message}{more}")).hint(hint))
+}
+
+/// Says how far it came: what is put back stays so.
+fn half_way(cause: Error, plan: &Plan, job: &JobId) -> Error {
+    let done = plan.items.iter().filter(|it| it.outcome == Outcome::Restored).count();
+    if done == 0 {
+        return cause;
+    }
+    let rest = plan.items.iter().filter(|it| is_put(it)).count();
+    let message = format!("{} ({done} changes were put back before, {rest} not)", cause.message());
+    let again = format!("then repeat `wiki-browser job restore {job}`: it does the rest");
+    let hint = match cause.hint_str() {
+        Some(hint) => format!("{hint}; {again}"),
+        None => format!("the server’s log says why; {again}"),
+    };
+    let (kind, code) = (cause.kind(), cause.code_str().to_owned());
+    Error::new(kind, message).code(code).hint(hint).source(cause)
 }
 
 fn is_put(it: &Item) -> bool {

@@ -171,14 +171,14 @@ impl Root {
         let (folder, name) = self.folder_above(path, *new != Standing::Nothing)?;
         let Some(folder) = folder else { return Ok(before == Standing::Nothing) };
         let place = Place { folder: &folder, name, aside, bytes_max };
-        place.write(new, true).context(ErrorKind::Unavailable, cannot)?;
+        place.write(new, true).map_err(|cause| Error::of_disk(cannot(), cause))?;
         let done = match (&before, new) {
             (Standing::Nothing, Standing::Nothing) => Ok(true),
             (Standing::Nothing, _) => place.appear(),
             (_, Standing::Nothing) => place.vanish(&is_expected, identity),
             _ => place.exchange(&is_expected, identity),
         };
-        done.context(ErrorKind::Unavailable, cannot)
+        done.map_err(|cause| Error::of_disk(cannot(), cause))
     }
 
     /// Opens the folder of a path; `None` if it does not exist and `make` is false.

@@ -1,7 +1,7 @@
 //! A request as a handler's leaf sees it: checked, with typed access to its parts.
 
 use std::str::FromStr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use hyper::header::{CONTENT_LENGTH, EXPECT, HeaderName, TRANSFER_ENCODING};
 use serde::de::DeserializeOwned;
@@ -23,17 +23,42 @@ const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 /// Longest body of a route that takes none, in bytes.
 const NOTHING_BYTES_MAX: usize = crate::base::limit::NO_BODY_BYTES_MAX;
 
+/// The body of a request, until somebody has read it.
+pub(super) struct Body(Mutex<Option<BodyStream>>);
+
+impl Body {
+    fn take(&self) -> Option<BodyStream> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// Discards what nobody has read: many clients send all of it before they look at the answer.
+    pub(super) async fn drain(&self) {
+        if let Some(body) = self.take() {
+            body::drain(body).await;
+        }
+    }
+}
+
 /// A request that passed all checks. Only leaves see it; handlers take plain values.
 pub struct Call {
     passed: Arc<Passed>,
-    body: Option<BodyStream>,
+    body: Arc<Body>,
     room: Room,
     taken: Option<OwnedSemaphorePermit>,
 }
 
 impl Call {
     pub(super) fn new(passed: Arc<Passed>, room: Room, body: BodyStream) -> Call {
-        Call { passed, body: Some(body), room, taken: None }
+        Call { passed, body: Arc::new(Body(Mutex::new(Some(body)))), room, taken: None }
+    }
+
+    /// Returns the body as what outlives the call, if one is on its way. A client that asks first
+    /// sends none before it is told to.
+    pub(super) fn body_on_its_way(&self) -> Option<Arc<Body>> {
+        let headers = &self.passed.headers;
+        let is_sent =
+            headers.contains_key(CONTENT_LENGTH) || headers.contains_key(TRANSFER_ENCODING);
+        (is_sent && !headers.contains_key(EXPECT)).then(|| Arc::clone(&self.body))
     }
 
     /// Returns the caller.
@@ -267,9 +292,7 @@ impl Call {
 
     /// Discards the body of a request that is refused for another reason.
     async fn drain(&mut self) {
-        if let Some(body) = self.body.take() {
-            body::drain(body).await;
-        }
+        self.body.drain().await;
     }
 
     fn key_word(&self) -> Result<Option<String>> {
@@ -280,19 +303,6 @@ impl Call {
         match (word, more) {
             (Some(word), None) => Ok(Some(word.to_owned())),
             _ => Err(bad_key()),
-        }
-    }
-}
-
-/// A body that nobody has read is, so that a client that sends everything before it looks sees why
-/// it is refused. One that asks first is told before it sends anything.
-impl Drop for Call {
-    fn drop(&mut self) {
-        let headers = &self.passed.headers;
-        let is_sent =
-            headers.contains_key(CONTENT_LENGTH) || headers.contains_key(TRANSFER_ENCODING);
-        if let Some(body) = self.body.take().filter(|_| is_sent && !headers.contains_key(EXPECT)) {
-            tokio::spawn(body::drain(body));
         }
     }
 }

@@ -128,9 +128,15 @@ fn handled(verb: Verb, path: &'static str, handle: Handle) -> BoxedFilter<(Respo
         .and(warp::ext::get::<Room>())
         .and(warp::body::stream())
         .then(move |passed, room, body| {
-            let handling = handle(Call::new(passed, room, warp_body(body)));
+            let call = Call::new(passed, room, warp_body(body));
+            let body = call.body_on_its_way();
+            let handling = handle(call);
             async move {
-                let mut response = handling.await.unwrap_or_else(reply::failed);
+                let handled = handling.await;
+                if let (Err(_), Some(body)) = (&handled, body) {
+                    body.drain().await;
+                }
+                let mut response = handled.unwrap_or_else(reply::failed);
                 response.extensions_mut().insert(Ours);
                 response
             }

@@ -105,8 +105,8 @@ fn default_dispositions() {
     }
 }
 
-/// Lets a write that a limit of the file's size forbids fail, instead of ending this process. Agents
-/// start with the default again.
+/// Lets a write that a limit of the file's size forbids fail, instead of ending this process.
+/// Agents start with the default again.
 pub(in crate::process) fn survive_file_limit() -> Result<(), Errno> {
     // SAFETY: the signal is ignored; no handler runs.
     unsafe { signal(Signal::SIGXFSZ, SigHandler::SigIgn) }.map(drop)

@@ -57,6 +57,7 @@ const UNFENCED: &[(&str, &[&str])] = &[
             "enqueue::active_of_owner",
             "enqueue::cancel_queued",
             "monitor::active",
+            "steering_hold::first",
             "settle::begin_ending",
             "settle::request_cancel",
             "settle::request_kill",

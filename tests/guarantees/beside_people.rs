@@ -10,7 +10,7 @@ use crate::support::Bench;
 fn g31_no_restore_takes_an_approval_off_a_branch() {
     let bench = Bench::new();
     declare(&bench, "strays", &format!("{WAITS}\necho x > stray.txt"));
-    let propose = "sed 's/first/1st/' \"$root/guide.md\" | propose";
+    let propose = "sed '$s/$/ And more./' \"$root/guide.md\" | propose";
     bench.topic_kind("rewrite", "produces = \"proposal\", timeout = \"20s\"", propose);
     let server = bench.serve();
     let job = bench.job("strays", json!({}));
@@ -23,7 +23,7 @@ fn g31_no_restore_takes_an_approval_off_a_branch() {
     std::fs::write(bench.out.join("go"), "").unwrap();
     bench.ended(&job);
     let (head, text) = (bench.git(&["rev-parse", "main"]), bench.read("guide.md"));
-    assert!(text.contains("1st"), "{text}");
+    assert!(text.contains("And more."), "{text}");
     let refused = bench.post(&format!("/api/agent/jobs/{job}/restore"), json!({}));
     assert_eq!(refused.refusal(), (409, "not_kept"), "{:?}", refused.body);
     // Nor does one that names it.
@@ -32,7 +32,22 @@ fn g31_no_restore_takes_an_approval_off_a_branch() {
     assert_eq!((bench.git(&["rev-parse", "main"]), bench.read("guide.md")), (head, text));
     bench.cli(&["job", "restore", &job, "stray.txt"]);
     assert_eq!(bench.status(), "");
+    for it in ["ready", "go"] {
+        std::fs::remove_file(bench.out.join(it)).unwrap();
+    }
     assert_eq!(bench.proposal_status(&shown), "approved");
+    // Nor is a branch removed that an approval has gone to.
+    let other = bench.job("strays", json!({}));
+    bench.wait_left("ready");
+    bench.git(&["switch", "-q", "-c", "mine"]);
+    let topic = bench.topic("guide.md", "The second line.", "x");
+    bench.send(&bench.approval(&bench.proposal("rewrite", &topic))).ok();
+    std::fs::write(bench.out.join("go"), "").unwrap();
+    bench.ended(&other);
+    let head = bench.git(&["rev-parse", "mine"]);
+    let (code, said, _) = bench.cli(&["job", "restore", &other, "mine"]);
+    assert!(code == 1 && said.contains("commits of approvals"), "{code}: {said}");
+    assert_eq!(bench.git(&["rev-parse", "mine"]), head);
     server.stop();
 }
 

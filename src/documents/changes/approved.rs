@@ -11,6 +11,9 @@ use crate::documents::proposals::attempt;
 use crate::documents::snapshot::Snapshot;
 use crate::store::Store;
 
+/// Most commits among which approvals are looked for.
+const SEARCHED_MAX: usize = 50_000;
+
 /// What approvals committed meanwhile on top of commits that are not this site's.
 #[derive(Debug, Default)]
 pub(super) struct Approved {
@@ -40,13 +43,18 @@ pub(super) async fn forgive(
     after: &Snapshot,
 ) -> Result<Approved> {
     let mut approved = Approved::default();
-    let moved: Vec<(String, BlobId, BlobId)> = refs(before, after)
+    // A new branch begins where the checked-out one was, as far as anybody knows.
+    let begun = before.tip.commit.clone();
+    let moved: Vec<(String, bool, BlobId, BlobId)> = refs(before, after)
         .into_iter()
-        .filter_map(|it| Some((it.name, it.before?, it.after?)))
-        .filter(|(name, _, _)| name.starts_with("refs/heads/"))
+        .filter(|it| it.name.starts_with("refs/heads/"))
+        .filter_map(|it| {
+            let is_new = it.before.is_none();
+            Some((it.name, is_new, it.before.or_else(|| begun.clone())?, it.after?))
+        })
         .collect();
-    for (name, was, is) in moved {
-        let own = own_tip(repo, store, &was, &is).await?;
+    for (name, is_new, was, is) in moved {
+        let own = if is_new { was.clone() } else { own_tip(repo, store, &was, &is).await? };
         for (commit, parent) in approvals(repo, store, &own, &is).await? {
             approved.branches.insert(name.clone());
             if after.tip.branch.as_ref() == Some(&name) {
@@ -72,7 +80,8 @@ pub(super) async fn forgive(
 /// Returns the last commit after `was`, toward `is`, that is reached through our approvals only.
 async fn own_tip(repo: &Repo, store: &Store, was: &BlobId, is: &BlobId) -> Result<BlobId> {
     let mut own = was.clone();
-    for (commit, parent) in commits(repo, "--first-parent", was, is).await?.into_iter().rev() {
+    let listed = commits(repo, ("--first-parent", COMMITS_MAX), was, is).await?;
+    for (commit, parent) in listed.into_iter().rev() {
         let asked = commit.clone();
         let is_ours = store.read(move |c| attempt::is_commit(c, &asked)).await?;
         if parent != own || !is_ours {
@@ -91,7 +100,7 @@ async fn approvals(
     was: &BlobId,
     is: &BlobId,
 ) -> Result<Vec<(BlobId, BlobId)>> {
-    let all = commits(repo, "--topo-order", was, is).await?;
+    let all = commits(repo, ("--topo-order", SEARCHED_MAX), was, is).await?;
     let look = move |c: &Connection| {
         let ours = all.into_iter().map(|it| Ok((attempt::is_commit(c, &it.0)?, it)));
         let ours: Vec<(bool, _)> = ours.collect::<Result<_>>()?;
@@ -103,12 +112,12 @@ async fn approvals(
 /// Returns the commits after `was`, toward `is`, each with its first parent, the newest first.
 async fn commits(
     repo: &Repo,
-    how: &str,
+    (how, most): (&str, usize),
     was: &BlobId,
     is: &BlobId,
 ) -> Result<Vec<(BlobId, BlobId)>> {
     let range = format!("{was}..{is}");
-    let limit = format!("--max-count={COMMITS_MAX}");
+    let limit = format!("--max-count={most}");
     let args = ["rev-list", how, "--parents", &limit, &range, "--"];
     let answer = repo.git().call(&args).run().await?;
     if answer.code != 0 {

@@ -397,8 +397,8 @@ async fn record(works: &Works, job: &JobId, begun: Look, after: &Snapshot) -> Re
         warn!(
             job_id = %job,
             "no agent starts until someone decides: {file} controls agents and changed during this \
-             job; to restore it: wiki-browser job restore {job}, to keep it: wiki-browser job keep \
-             {job}"
+             job; to restore it: wiki-browser job restore {job} with its name, to keep it: \
+             wiki-browser job keep {job}"
         );
     }
     Ok(told)

@@ -80,8 +80,8 @@ impl Freshness {
         !self.is_doubted() && self.0.is_awaited.swap(false, Ordering::SeqCst)
     }
 
-    /// The repository could not be read at the start of a job: the next one starts after a look that
-    /// can.
+    /// The repository could not be read at the start of a job: the next one starts after a look
+    /// that can.
     pub fn doubt(&self) {
         self.0.is_doubted.store(true, Ordering::SeqCst);
         self.0.is_awaited.store(true, Ordering::SeqCst);

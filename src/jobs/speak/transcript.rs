@@ -169,7 +169,6 @@ impl Turns {
             "user" => {
                 let Some(words) = words(&line["message"]["content"]) else { return };
                 let prompt = line["promptId"].as_str().unwrap_or_default();
-                // The summary of a compaction is the program's own, too.
                 let is_its_own = line["isMeta"] == true || line["isCompactSummary"] == true;
                 self.hear(prompt, &words, is_its_own);
             }
@@ -394,8 +393,7 @@ mod tests {
         let told = user("p1", "Stop hook feedback: go on");
         let continued = [four(), told, says("five", "end_turn"), end()];
         assert_eq!(over(&continued), (Some(Over::Ended), "five".to_owned()));
-        let cut = [user("p1", "[Request interrupted by user for tool use]")];
-        assert_eq!(over(&cut).0, Some(Over::Interrupted));
+        assert_eq!(over(&[user("p1", "[Request interrupted by user]")]).0, Some(Over::Interrupted));
         let mut error = says("API Error: 400", "stop_sequence");
         error["isApiErrorMessage"] = json!(true);
         assert_eq!(over(&[error, end()]).0, Some(Over::Failed));
@@ -436,9 +434,9 @@ mod tests {
         let mut own = user("p1", "Stop hook feedback: go on");
         own["isMeta"] = json!(true);
         assert_eq!(before_typed(&[four(), own, says("five", "end_turn")]), (None, "five".into()));
-        let mut summary = user("p1", "This session is being continued from a previous one");
-        summary["isCompactSummary"] = json!(true);
-        assert_eq!(before_typed(&[four(), summary, says("five", "end_turn")]).0, None);
+        own = user("p1", "This session is being continued");
+        own["isCompactSummary"] = json!(true);
+        assert_eq!(before_typed(&[four(), own]).0, None);
     }
 
     #[test]
@@ -480,10 +478,8 @@ mod tests {
     fn a_transcript_that_is_not_there_yet_is_waited_for() {
         let folder = tempfile::tempdir().unwrap();
         let path = camino::Utf8PathBuf::from_path_buf(folder.path().join("t.jsonl")).unwrap();
-        let looks = std::thread::spawn({
-            let path = path.clone();
-            move || look(&path, "p1", "four")
-        });
+        let asked = path.clone();
+        let looks = std::thread::spawn(move || look(&asked, "p1", "four"));
         let lines = [user("p1", &with_token(ID, "two and two?")), says("four", "end_turn")];
         let text: String = lines.iter().map(|it| format!("{it}\n")).collect();
         while !looks.is_finished() && Utf8Path::new(&path).metadata().is_err() {

@@ -137,7 +137,8 @@ i=0; while [ $((i+=1)) -lt 500 ]; do echo \"line $i of many that find no room\";
     server.stop();
 }
 
-/// The kernel ends a process that writes beyond the limit of a file's size, unless it does not mind.
+/// The kernel ends a process that writes beyond the limit of a file's size, unless it asks not to
+/// be ended.
 #[test]
 fn g29_a_limit_of_a_files_size_refuses_writes_until_it_is_raised() {
     let bench = Bench::new();

@@ -1,7 +1,7 @@
 //! Whether changes of one job are those of another as well.
 
 use crate::base::{JobId, Result};
-use crate::documents::changes::{Changes, FileChange, PrivateChange, RefChange, Wish};
+use crate::documents::changes::{Changes, FileChange, PrivateChange, RefChange, Wish, between};
 use crate::documents::git::{GitFolder, Repo};
 use crate::documents::snapshot::{GIT, Kept};
 
@@ -24,7 +24,7 @@ impl Changes {
     }
 
     /// Returns whether everything that steers agents is as it was before the job, also if a person
-    /// has put it back.
+    /// has put it back, and was in no commit since.
     ///
     /// # Errors
     /// As [`Changes::restore`].
@@ -34,7 +34,21 @@ impl Changes {
         job: &JobId,
         named: &[String],
     ) -> Result<bool> {
-        let files = self.steering_files(named).map(|it| it.path.clone());
+        let files: Vec<String> = self.steering_files(named).map(|it| it.path.clone()).collect();
+        for it in &self.refs {
+            // A worktree of that branch would have them still.
+            let is_steady = match (&it.before, &it.after) {
+                (Some(was), Some(is)) => {
+                    let moved = between(repo, Some(was), Some(is)).await?;
+                    !files.iter().any(|path| moved.contains_key(path))
+                }
+                (None, Some(_)) => false,
+                (_, None) => true,
+            };
+            if !is_steady {
+                return Ok(false);
+            }
+        }
         let private = self.steering_private().map(|it| format!(".git/{}", it.name));
         let folder = self.folder.iter().map(|_| GIT.to_owned());
         let names: Vec<String> = folder.chain(private).chain(files).collect();

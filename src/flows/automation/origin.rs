@@ -21,14 +21,15 @@ const STEPS_MAX: usize = 200;
 
 const MESSAGE: &str = "
     SELECT m.depth AS depth, m.job_id AS job_id, m.in_reply_to AS answered,
-        m.created_ms AS created_ms, root.depth AS root_depth
+        m.created_ms AS created_ms, root.depth AS root_depth, said.turn_id AS turn_id
     FROM messages m
     LEFT JOIN channel_messages said ON said.message_id = m.id
     LEFT JOIN messages root ON root.id = said.root
     WHERE m.id = :id AND m.sender NOT LIKE 'person:%'";
 const TURN: &str = "SELECT block_id, agent, job_id, started_ms FROM turns WHERE id = :id";
 const GIVEN: &str = "
-    SELECT message_id FROM deliveries WHERE block_id = :block ORDER BY seq DESC LIMIT 20";
+    SELECT message_id FROM deliveries WHERE block_id = :block AND wakes = 1
+    ORDER BY seq DESC LIMIT 20";
 const BLOCK_AT: &str = "
     SELECT block_id FROM turns
     WHERE agent = :agent AND started_ms <= :at AND block_id IS NOT NULL
@@ -47,7 +48,8 @@ const TOLD_AT: &str = "
     CROSS JOIN messages m ON m.id = d.message_id
     WHERE m.created_ms <= :at LIMIT 1";
 const SAID_AT: &str = "
-    SELECT message_id FROM channel_messages WHERE channel = :channel AND created_ms <= :at
+    SELECT message_id FROM channel_messages
+    WHERE channel = :channel AND created_ms <= :at AND type <> 'system'
     ORDER BY created_ms DESC LIMIT 1";
 
 /// The statements of this file, for the schema test.
@@ -122,12 +124,22 @@ fn cause_of(c: &Connection, failed: &StoredEvent) -> Result<Option<Cause>> {
 
 /// Returns what an event names.
 fn of_event(event: &StoredEvent) -> Vec<Step> {
-    use EventKind::{AgentChanged, ChannelChanged, HandoffChanged, MemberChanged, TurnHeld};
-    let is_of_agents = matches!(
+    use EventKind::{
+        AgentChanged, ApprovalDecided, ChangesDecided, ChannelChanged, HandoffChanged,
+        MemberChanged, TurnHeld,
+    };
+    // A person who does this begins something, whatever it is about.
+    let is_begun = matches!(
         event.kind,
-        AgentChanged | ChannelChanged | HandoffChanged | MemberChanged | TurnHeld
+        AgentChanged
+            | ApprovalDecided
+            | ChangesDecided
+            | ChannelChanged
+            | HandoffChanged
+            | MemberChanged
+            | TurnHeld
     );
-    if is_of_agents && event.actor.starts_with("person:") {
+    if is_begun && event.actor.starts_with("person:") {
         return Vec::new();
     }
     let data = |name: &str| event.data[name].as_str();
@@ -184,8 +196,13 @@ fn follow(c: &Connection, step: &Step, steps: &mut VecDeque<Step>) -> Result<u32
         }
         Step::Given(agent, job, at) => {
             let params = named_params! {":agent": agent, ":job": job, ":at": at};
-            for block in texts(c, BLOCK_AT, params)? {
-                steps.extend(given(c, &block)?);
+            let blocks = texts(c, BLOCK_AT, params)?;
+            for block in &blocks {
+                steps.extend(given(c, block)?);
+            }
+            if blocks.is_empty() && job.is_some() {
+                // Before its first turn: what it was started for waits.
+                steps.push_back(Step::Waiting(agent.clone(), *at));
             }
         }
         Step::Waiting(agent, at) => {
@@ -206,8 +223,11 @@ fn message(c: &Connection, id: &MailId, steps: &mut VecDeque<Step>) -> Result<u3
             (row.get("job_id")?, row.get("answered")?);
         let (at, depth): (Millis, u32) = (row.get("created_ms")?, row.get("depth")?);
         let root: Option<u32> = row.get("root_depth")?;
-        let led = [job.map(|it| Step::Job(it, at)), answered.map(Step::Message)];
-        Ok((led, if root == Some(0) { 0 } else { depth }))
+        // What the site says of a turn follows from it.
+        let turn: Option<TurnId> = row.get("turn_id")?;
+        let led =
+            [job.map(|it| Step::Job(it, at)), answered.map(Step::Message), turn.map(Step::Turn)];
+        Ok((led, root.unwrap_or(depth)))
     };
     let mut statement = c.prepare_cached(MESSAGE)?;
     let found = statement.query_row(named_params! {":id": id}, find).optional()?;

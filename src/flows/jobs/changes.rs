@@ -72,7 +72,8 @@ pub async fn restore(
         let (items, held_at) = (first, held_at(id));
         return Ok(Restored { items, restorable: true, restored: is_over, held_at });
     }
-    let found = undecided(site, caller, id).await?;
+    let mut found = undecided(site, caller, id).await?;
+    found.changes.find_approved(&site.repo, &site.store).await?;
     if !request.dry_run {
         steering_hold::refuse_astray_but(site, is_removable).await?;
     }

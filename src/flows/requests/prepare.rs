@@ -7,6 +7,8 @@ use std::sync::Arc;
 use camino::Utf8Path;
 use serde_json::{Map, Value};
 
+use tracing::debug;
+
 use crate::base::{Error, Result, SourcePath};
 use crate::documents;
 use crate::flows::jobs::tree_guard;
@@ -30,6 +32,7 @@ pub fn hooks(works: &Works) -> Hooks {
     let (watch, steady) = tree_guard::watch(works);
     let (freshness, repo) = (works.freshness.clone(), works.repo.clone());
     let (doubted, at_back) = (freshness.clone(), works.clone());
+    let looks = (freshness.clone(), repo.clone());
     Hooks {
         prepare: Arc::new(move |generation, job| {
             let works = at_start.at(generation);
@@ -72,6 +75,14 @@ pub fn hooks(works: &Works) -> Hooks {
         tip: Arc::new(move || freshness.tip(&repo)),
         given_back: Arc::new(move |tx, job| {
             renames::give_back(tx, &at_back.scripts.current().config, job)
+        }),
+        look: Arc::new(move || {
+            let (freshness, repo) = looks.clone();
+            Box::pin(async move {
+                if let Err(cause) = freshness.catch_up(&repo).await {
+                    debug!("a job is given back without a look: {}", cause.chain());
+                }
+            })
         }),
         unread: Arc::new(move || doubted.doubt()),
         watch,

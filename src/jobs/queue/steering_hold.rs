@@ -128,8 +128,8 @@ const WORDS_MAX: usize = 8;
 fn words(files: &[String]) -> Option<String> {
     let word = |name: &String| {
         // `.git/hooks/x (WHAT IT STARTS)`
-        let name =
-            name.split_once(" (").filter(|_| name.starts_with(".git/")).map_or(&**name, |it| it.0);
+        let starts = name.strip_suffix(')').filter(|_| name.starts_with(".git/"));
+        let name = starts.and_then(|it| it.rsplit_once(" (")).map_or(&**name, |it| it.0);
         let is_plain = |it: char| it.is_ascii_alphanumeric() || "._/+@%=-".contains(it);
         if name.is_empty() || name.starts_with('-') || name.chars().any(char::is_control) {
             return None;

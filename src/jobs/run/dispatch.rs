@@ -110,6 +110,8 @@ pub struct Hooks {
     pub tip: Arc<dyn Fn() -> Option<u64> + Send + Sync>,
     /// Follow-up of a job that is given back as it was claimed, in the same transaction.
     pub given_back: Arc<Settled>,
+    /// Waits until what is checked out was looked at, for some seconds at most.
+    pub look: Arc<dyn Fn() -> BoxFuture<'static, ()> + Send + Sync>,
     /// Something could not be read at the start of a job: after the next look the bell rings.
     pub unread: Arc<dyn Fn() + Send + Sync>,
     /// Checks that nothing that steers agents changes under running ones.
@@ -296,20 +298,20 @@ impl Queue {
             let outside = Running::default();
             self.open_voice(&job, &adopted, &outside);
             self.remember(&job.id, &outside);
-            let (pool, inner) = (job.pool, Arc::clone(&self.inner));
-            tasks.spawn(pool, tasks::go_on_to_end(inner, (job, adopted), outside, stop.clone()));
+            let (about, inner) = (about(&job), Arc::clone(&self.inner));
+            tasks.spawn(about, tasks::go_on_to_end(inner, (job, adopted), outside, stop.clone()));
         }
         for job in left.silent {
             let outside = Running::default();
             self.remember(&job.id, &outside);
-            let (pool, inner) = (job.pool, Arc::clone(&self.inner));
-            tasks.spawn(pool, tasks::wait_to_end(inner, job, outside, stop.clone()));
+            let (about, inner) = (about(&job), Arc::clone(&self.inner));
+            tasks.spawn(about, tasks::wait_to_end(inner, job, outside, stop.clone()));
         }
         for job in left.dying {
             let outside = Running::default();
             self.remember(&job.id, &outside);
-            let (pool, inner) = (job.pool, Arc::clone(&self.inner));
-            tasks.spawn(pool, recovery::wait_and_settle(inner, job, outside.kill, stop.clone()));
+            let (about, inner) = (about(&job), Arc::clone(&self.inner));
+            tasks.spawn(about, recovery::wait_and_settle(inner, job, outside.kill, stop.clone()));
         }
         while !stop.is_cancelled() {
             self.stop_cancelled();
@@ -322,13 +324,13 @@ impl Queue {
             let pause = self.pause(since);
             tokio::select! {
                 () = bell.notified() => {}
-                Some(ended) = tasks.join_next() => self.forget(ended),
+                Some(ended) = tasks.join_next() => self.forget(ended, &tasks),
                 () = tokio::time::sleep(pause) => {}
                 () = stop.cancelled() => {}
             }
         }
         while let Some(ended) = tasks.join_next().await {
-            self.forget(ended);
+            self.forget(ended, &tasks);
         }
         self.inner.ground.terminals.close_if_unused().await;
     }
@@ -353,11 +355,11 @@ impl Queue {
                 Ok(Some((job, token, generation))) => {
                     let outside = Running::default();
                     self.remember(&job.id, &outside);
-                    let (pool, inner) = (job.pool, Arc::clone(&self.inner));
+                    let (about, inner) = (about(&job), Arc::clone(&self.inner));
                     let with = (outside, RunTask::clone(run_task), tip);
                     let run =
                         tasks::run_to_end(inner, generation, (job, token), with, stop.clone());
-                    tasks.spawn(pool, run);
+                    tasks.spawn(about, run);
                 }
                 Ok(None) => return,
                 Err(cause) => {
@@ -472,8 +474,9 @@ impl Queue {
         }
     }
 
-    fn forget(&self, ended: std::result::Result<JobId, JoinError>) {
+    fn forget(&self, ended: std::result::Result<JobId, JoinError>, tasks: &Tasks) {
         match ended {
+            Ok(id) if tasks.has(&id) => {}
             Ok(id) => {
                 let mut running = self.inner.running.lock().unwrap_or_else(PoisonError::into_inner);
                 running.remove(&id);
@@ -481,4 +484,8 @@ impl Queue {
             Err(cause) => error!("a task of the queue ended badly: {cause}"),
         }
     }
+}
+
+fn about(job: &Job) -> (Pool, JobId) {
+    (job.pool, job.id.clone())
 }

@@ -51,7 +51,7 @@ pub struct Generations(Arc<Shared>);
 #[derive(Debug)]
 struct Shared {
     current: RwLock<Arc<Generation>>,
-    pins: Mutex<HashMap<JobId, Weak<Generation>>>,
+    pins: Mutex<HashMap<JobId, Weak<Pinned>>>,
     /// Those of jobs that an earlier server left running, until they are settled.
     left: Mutex<HashMap<JobId, Arc<Generation>>>,
     /// The engines of long-running agents that an earlier server left running, until they end.
@@ -78,7 +78,7 @@ impl Generations {
 
     /// Returns the generation of a running job; `None` if it is not running.
     pub fn of(&self, job: &JobId) -> Option<Arc<Generation>> {
-        let pinned = self.pins().get(job).and_then(Weak::upgrade);
+        let pinned = self.pins().get(job).and_then(Weak::upgrade).map(|it| Arc::clone(&it.0));
         pinned.or_else(|| self.left().get(job).cloned())
     }
 
@@ -129,31 +129,40 @@ impl Generations {
 
     /// Pins a generation for a job that runs under it.
     pub(in crate::jobs) fn pin(&self, job: &JobId, generation: Arc<Generation>) -> Pin {
+        let generation = Arc::new(Pinned(generation));
         self.pins().insert(job.clone(), Arc::downgrade(&generation));
         Pin { generations: self.clone(), job: job.clone(), generation }
     }
 
-    fn pins(&self) -> MutexGuard<'_, HashMap<JobId, Weak<Generation>>> {
+    fn pins(&self) -> MutexGuard<'_, HashMap<JobId, Weak<Pinned>>> {
         self.0.pins.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
+
+/// What one execution of a job pins.
+#[derive(Debug)]
+struct Pinned(Arc<Generation>);
 
 /// Pins a job's generation until dropped.
 pub(in crate::jobs) struct Pin {
     generations: Generations,
     job: JobId,
-    generation: Arc<Generation>,
+    generation: Arc<Pinned>,
 }
 
 impl Deref for Pin {
     type Target = Arc<Generation>;
     fn deref(&self) -> &Arc<Generation> {
-        &self.generation
+        &self.generation.0
     }
 }
 
 impl Drop for Pin {
     fn drop(&mut self) {
-        self.generations.pins().remove(&self.job);
+        let mut pins = self.generations.pins();
+        // A job that was given back may be pinned anew.
+        if pins.get(&self.job).is_some_and(|it| it.as_ptr() == Arc::as_ptr(&self.generation)) {
+            pins.remove(&self.job);
+        }
     }
 }

@@ -17,23 +17,33 @@ use crate::jobs::run::{execution, recovery};
 use crate::jobs::{Generation, Job, Pool};
 use crate::process::Adopted;
 
-/// Running executions and their pools.
+/// Running executions, with their pools and jobs.
 #[derive(Default)]
 pub(super) struct Tasks {
     all: JoinSet<JobId>,
-    pools: HashMap<task::Id, Pool>,
+    about: HashMap<task::Id, (Pool, JobId)>,
 }
 
 impl Tasks {
     /// Starts one.
-    pub(super) fn spawn(&mut self, pool: Pool, run: impl Future<Output = JobId> + Send + 'static) {
+    pub(super) fn spawn(
+        &mut self,
+        about: (Pool, JobId),
+        run: impl Future<Output = JobId> + Send + 'static,
+    ) {
         let handle = self.all.spawn(run);
-        self.pools.insert(handle.id(), pool);
+        self.about.insert(handle.id(), about);
+    }
+
+    /// Returns whether a job has an execution: one that was given back may have the next one before
+    /// the last one has ended.
+    pub(super) fn has(&self, job: &JobId) -> bool {
+        self.about.values().any(|it| it.1 == *job)
     }
 
     /// Returns how many run in a pool.
     pub(super) fn of(&self, pool: Pool) -> u32 {
-        let count = self.pools.values().filter(|other| **other == pool).count();
+        let count = self.about.values().filter(|it| it.0 == pool).count();
         u32::try_from(count).unwrap_or(u32::MAX)
     }
 
@@ -41,7 +51,7 @@ impl Tasks {
     pub(super) async fn join_next(&mut self) -> Option<std::result::Result<JobId, JoinError>> {
         let ended = self.all.join_next_with_id().await?;
         let task = ended.as_ref().map_or_else(JoinError::id, |(task, _)| *task);
-        self.pools.remove(&task);
+        self.about.remove(&task);
         Some(ended.map(|(_, job)| job))
     }
 }

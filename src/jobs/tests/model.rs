@@ -72,6 +72,7 @@ impl Bench {
             begun: Arc::new(|_, _, _| Ok(())),
             tip: Arc::new(|| Some(0)),
             given_back: Arc::new(|_, _| Ok(())),
+            look: Arc::new(|| Box::pin(std::future::ready(()))),
             unread: Arc::new(|| {}),
             steady: Arc::new(|_| Box::pin(async { true })),
             watch: Arc::new(|_, _| {

@@ -75,14 +75,16 @@ pub(super) async fn execute(
     let outcome = match prepared {
         // What it was given may be of another document that has the name by now.
         _ if job.pool != Pool::Chat && (inner.setup.hooks.tip)() != tip => {
-            match give_back::put_off(&inner, &job, "something else is checked out").await {
+            // What was renamed is on record then.
+            (inner.setup.hooks.look)().await;
+            match give_back::put_off(&inner, &job, "something else is checked out", &stop).await {
                 Some(outcome) => outcome,
                 None => return,
             }
         }
-        Err(it) if it.is_unread && inner.unread.is_tried_again(&job.id) => {
+        Err(it) if it.is_unread && inner.unread.is_tried_again(&job) => {
             (inner.setup.hooks.unread)();
-            match give_back::put_off(&inner, &job, &it.outcome.error_tail).await {
+            match give_back::put_off(&inner, &job, &it.outcome.error_tail, &stop).await {
                 Some(outcome) => outcome,
                 None => return,
             }
@@ -100,13 +102,13 @@ pub(super) async fn execute(
             Outcome::default()
         }
         Ok(_) if stop.is_cancelled() => {
-            if give_back::give_back(&inner, &job).await {
+            if give_back::give_back(&inner, &job).await.is_ok() {
                 info!(job_id = %job.id, "job {} waits for the next start", job.id);
             }
             return;
         }
         Ok(_) if !give_back::is_steady(&inner, &job).await => {
-            match give_back::put_off(&inner, &job, "files that agents obey changed").await {
+            match give_back::put_off(&inner, &job, "files that agents obey changed", &stop).await {
                 Some(outcome) => outcome,
                 None => return,
             }

@@ -21,7 +21,7 @@ const BRANCHES_MAX: usize = 1_000;
 #[derive(Debug, Default)]
 pub(super) struct Approved {
     branches: BTreeSet<String>,
-    /// The files of those on the branch that is checked out.
+    /// Their files, as far as they may be checked out.
     paths: BTreeSet<String>,
 }
 

@@ -1,10 +1,11 @@
 //! Jobs that start, or run, while the names of their documents are handed on.
 
+use camino::Utf8PathBuf;
 use serde_json::{Value, json};
 
 use super::{events, ready};
 use crate::perspectives::{MAKES, perspective_kind};
-use crate::support::{Answer, Bench, Call, shell, until};
+use crate::support::{Answer, Bench, Call, Server, shell, until};
 
 /// Declares a kind on a document whose job leaves what it was told.
 fn declare(bench: &Bench) {
@@ -118,23 +119,29 @@ fn a_running_job_on_the_whole_site_opens_no_topic_on_the_wrong_document() {
     server.stop();
 }
 
+/// Starts a server that stops at these steps while its gate is there, and waits until it has
+/// claimed a job on `guide.md`.
+#[cfg(feature = "faults")]
+fn claimed(bench: &Bench, steps: &str) -> (Server, Utf8PathBuf, String) {
+    declare(bench);
+    let gate = bench.base.join("gate");
+    let server = bench.serve_with(&[("WB_FAIL_AT", steps), ("WB_CRASH_WHEN", gate.as_str())]);
+    ready(bench);
+    std::fs::write(&gate, "").unwrap();
+    let job = bench.job("reads", json!({"path": "guide.md"}));
+    until("it is claimed", || std::fs::read_to_string(&gate).unwrap() == "after_claim");
+    (server, gate, job)
+}
+
 /// Between the claim of a job and the versions of its documents, with or without a look.
 #[test]
 #[cfg(feature = "faults")]
 fn a_job_that_starts_while_names_are_handed_on_works_on_its_own_document() {
     for is_seen in [true, false] {
         let bench = Bench::new();
-        declare(&bench);
-        let gate = bench.base.join("gate");
-        let steps = if is_seen { "after_claim" } else { "after_claim,before_look" };
-        let env = [("WB_FAIL_AT", steps), ("WB_CRASH_WHEN", gate.as_str())];
-        let server = bench.serve_with(&env);
-        ready(&bench);
         let guide = bench.git(&["hash-object", "guide.md"]);
-        std::fs::write(&gate, "").unwrap();
-        let job = bench.job("reads", json!({"path": "guide.md"}));
-        let is_claimed = || std::fs::read_to_string(&gate).unwrap() == "after_claim";
-        until("it is claimed", is_claimed);
+        let steps = if is_seen { "after_claim" } else { "after_claim,before_look" };
+        let (server, gate, job) = claimed(&bench, steps);
         bench.git(&["mv", "guide.md", "old.md"]);
         bench.git(&["mv", "notes.md", "guide.md"]);
         bench.git(&["commit", "-q", "-m", "handed on"]);
@@ -152,14 +159,7 @@ fn a_job_that_starts_while_names_are_handed_on_works_on_its_own_document() {
 #[cfg(feature = "faults")]
 fn a_job_whose_document_goes_while_it_starts_never_works_on_another_one() {
     let bench = Bench::new();
-    declare(&bench);
-    let gate = bench.base.join("gate");
-    let env = [("WB_FAIL_AT", "after_claim"), ("WB_CRASH_WHEN", gate.as_str())];
-    let server = bench.serve_with(&env);
-    ready(&bench);
-    std::fs::write(&gate, "").unwrap();
-    let job = bench.job("reads", json!({"path": "guide.md"}));
-    until("it is claimed", || std::fs::read_to_string(&gate).unwrap() == "after_claim");
+    let (server, gate, job) = claimed(&bench, "after_claim");
     bench.git(&["rm", "-q", "guide.md"]);
     bench.git(&["commit", "-q", "-m", "no more"]);
     handed(&bench, &[("notes.md", "guide.md")]);
@@ -174,14 +174,7 @@ fn a_job_whose_document_goes_while_it_starts_never_works_on_another_one() {
 #[cfg(feature = "faults")]
 fn a_job_that_starts_while_the_repository_cannot_be_read_waits_until_it_can() {
     let bench = Bench::new();
-    declare(&bench);
-    let gate = bench.base.join("gate");
-    let env = [("WB_FAIL_AT", "after_claim"), ("WB_CRASH_WHEN", gate.as_str())];
-    let server = bench.serve_with(&env);
-    ready(&bench);
-    std::fs::write(&gate, "").unwrap();
-    let job = bench.job("reads", json!({"path": "guide.md"}));
-    until("it is claimed", || std::fs::read_to_string(&gate).unwrap() == "after_claim");
+    let (server, gate, job) = claimed(&bench, "after_claim");
     let other = bench.job("reads", json!({"path": "notes.md"}));
     let config = bench.read(".git/config");
     bench.write(".git/config", format!("{config}[core\n"));

@@ -225,34 +225,49 @@ fn what_a_site_cannot_work_without_is_an_error() {
     assert_found(&found, &[("database", "ERROR", "version 999"), ("git", "OK", "git version")]);
 }
 
+/// With its log beside it, it can be read all the same, and no server could work with it.
 #[test]
 fn a_database_that_may_not_be_written_is_not_called_damaged() {
     let bench = Bench::new();
-    bench.serve().stop();
+    bench.serve().kill();
+    let (data, base) = (&bench.data, &bench.base);
     let folder = bench.top.as_std_path();
-    let mut command = wiki_browser(folder);
-    // Root may write whatever its mode says.
-    if shell("id -u") == "0" {
-        shell(&format!("chown -R 65534:65534 {}", bench.base));
-        let program = command.get_program().to_owned();
-        let mut other = assert_cmd::Command::new("setpriv");
-        other.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(program);
-        other.current_dir(folder).env("HOME", &bench.base);
-        command = other;
+    let mut says = Vec::new();
+    for has_log in [true, false] {
+        if !has_log {
+            // Whoever is the last to close it takes its log away.
+            let all = "SELECT count(*) FROM events";
+            let database = rusqlite::Connection::open(data.join("wiki.db")).unwrap();
+            database.query_row(all, [], |it| it.get::<_, i64>(0)).unwrap();
+        }
+        assert_eq!(data.join("wiki.db-wal").exists(), has_log);
+        let mut command = wiki_browser(folder);
+        // Root may write whatever its mode says.
+        if shell("id -u") == "0" {
+            shell(&format!("chown -R 65534:65534 {base}"));
+            let program = command.get_program().to_owned();
+            let mut other = assert_cmd::Command::new("setpriv");
+            other.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(program);
+            other.current_dir(folder).env("HOME", base);
+            command = other;
+        }
+        shell(&format!("chmod 400 {data}/wiki.db* && chmod 500 {data}"));
+        let output = command.args(["doctor", "--json"]).output().unwrap();
+        shell(&format!("chmod 700 {data} && chmod 600 {data}/wiki.db*"));
+        let value: Value = serde_json::from_slice(&output.stdout)
+            .unwrap_or_else(|_| panic!("{}", String::from_utf8_lossy(&output.stderr)));
+        let findings = value["findings"].as_array().unwrap();
+        let found = findings.iter().find(|it| it["what"] == "database").unwrap();
+        assert_eq!(found["level"], "ERROR", "{found}");
+        let advice = found["advice"].as_str().unwrap();
+        assert!(advice.contains("chmod u+w"), "{advice}");
+        for wrong in ["recover", "restore"] {
+            assert!(!advice.contains(wrong), "{advice}");
+        }
+        says.push(found["says"].as_str().unwrap().to_owned());
     }
-    shell(&format!("chmod 400 {0}/wiki.db* && chmod 500 {0}", bench.data));
-    let output = command.args(["doctor", "--json"]).output().unwrap();
-    shell(&format!("chmod 700 {}", bench.data));
-    let value: Value = serde_json::from_slice(&output.stdout)
-        .unwrap_or_else(|_| panic!("{}", String::from_utf8_lossy(&output.stderr)));
-    let findings = value["findings"].as_array().unwrap();
-    let found = findings.iter().find(|it| it["what"] == "database").unwrap();
-    assert_eq!(found["level"], "ERROR", "{found}");
-    let advice = found["advice"].as_str().unwrap();
-    assert!(advice.contains("chmod u+w"), "{advice}");
-    for wrong in ["recover", "restore"] {
-        assert!(!advice.contains(wrong), "{advice}");
-    }
+    assert!(says[0].contains("can be read; "), "{says:?}");
+    assert!(!says[1].contains("can be read"), "{says:?}");
 }
 
 /// A file that this user may not read is neither missing nor damaged.

@@ -196,16 +196,18 @@ pub(super) fn database(data: &Utf8Path) -> Newest {
     match servable::refuse_unservable(data).and_then(|()| newest(&path)) {
         Ok(None) => Newest::default(),
         Ok(Some(event)) => {
-            let finding = Some(Finding::ok(WHAT, format!("{path} can be read")));
-            Newest { finding, event }
+            let finding = match unwritable(data) {
+                None => Finding::ok(WHAT, format!("{path} can be read")),
+                Some(place) => not_written(format!("{path} can be read"), &place),
+            };
+            Newest { finding: Some(finding), event }
         }
-        Err(cause) if let Some(place) = unwritable(data, &cause) => {
-            let advice = format!(
-                "let this user write there: chmod u+w {place}, or mount its disk for writing; \
-                 nothing says that the database itself is damaged"
-            );
-            let says = format!("{}; {place} cannot be written", cause.chain());
-            Newest { finding: Some(Finding::error(WHAT, says, advice)), event: None }
+        // Even a reader writes to the files next to a database.
+        Err(cause)
+            if [READ_ONLY, DISK_ERROR].contains(&cause.code_str())
+                && let Some(place) = unwritable(data) =>
+        {
+            Newest { finding: Some(not_written(cause.chain(), &place)), event: None }
         }
         Err(cause) => {
             let advice = match (cause.hint_str(), backup::newest(data, Clock::system().now())) {
@@ -298,12 +300,17 @@ fn newest(path: &Utf8Path) -> Result<Option<Option<Millis>>> {
     path.exists().then(|| events::newest(path)).transpose()
 }
 
-/// Returns the file that keeps SQLite from opening an intact database: even a reader writes to the
-/// files next to it.
-fn unwritable(data: &Utf8Path, cause: &crate::base::Error) -> Option<Utf8PathBuf> {
-    if ![READ_ONLY, DISK_ERROR].contains(&cause.code_str()) {
-        return None;
-    }
+/// Reports a place that keeps a server from writing to an intact database.
+fn not_written(says: String, place: &Utf8Path) -> Finding {
+    let advice = format!(
+        "let this user write there: chmod u+w {place}, or mount its disk for writing; nothing says \
+         that the database itself is damaged"
+    );
+    Finding::error("database", format!("{says}; {place} cannot be written"), advice)
+}
+
+/// Returns the folder or file of the database that this user may not write.
+fn unwritable(data: &Utf8Path) -> Option<Utf8PathBuf> {
     let beside = ["wiki.db", "wiki.db-wal", "wiki.db-shm"].map(|it| data.join(it));
     let mut places = std::iter::once(data.to_owned()).chain(beside);
     places.find(|it| it.exists() && !process::may_write(it))

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::looks::{WAITS, declare, is_held};
-use crate::support::Bench;
+use crate::support::{Bench, Call};
 
 /// A person commits, and a proposal is approved on top of that.
 #[test]
@@ -48,6 +48,62 @@ fn g31_no_restore_takes_an_approval_off_a_branch() {
     let (code, said, _) = bench.cli(&["job", "restore", &other, "mine"]);
     assert!(code == 1 && said.contains("commits of approvals"), "{code}: {said}");
     assert_eq!(bench.git(&["rev-parse", "mine"]), head);
+    server.stop();
+}
+
+/// Whose commits they are nobody can tell: who wants them off a branch says so.
+#[test]
+fn g31_no_commit_is_taken_off_a_branch_unasked() {
+    let bench = Bench::new();
+    declare(&bench, "strays", &format!("{WAITS}\necho x > stray.txt"));
+    let server = bench.serve();
+    let was = bench.git(&["rev-parse", "main"]);
+    let job = bench.job("strays", json!({}));
+    bench.wait_left("ready");
+    bench.git(&["switch", "-q", "-c", "mine"]);
+    bench.git(&["commit", "-q", "--allow-empty", "-m", "on a branch of their own"]);
+    bench.git(&["switch", "-q", "main"]);
+    bench.git(&["branch", "-q", "bare"]);
+    bench.write("notes.md", "by hand\n");
+    bench.git(&["commit", "-q", "-a", "-m", "by hand"]);
+    std::fs::write(bench.out.join("go"), "").unwrap();
+    bench.ended(&job);
+    let all = || bench.git(&["for-each-ref", "refs/heads"]) + &bench.status();
+    let before = all();
+    let outcome = |commits: bool, name: &str| {
+        let asked = json!({"dry_run": true, "commits": commits});
+        let looked = bench.post(&format!("/api/agent/jobs/{job}/restore"), asked).ok();
+        let items = looked["items"].as_array().unwrap();
+        let found = items.iter().find(|it| it["name"] == name).unwrap();
+        found["outcome"].as_str().unwrap().to_owned()
+    };
+    for name in ["refs/heads/main", "refs/heads/mine"] {
+        assert_eq!(
+            (outcome(false, name), outcome(true, name)),
+            ("not_kept".into(), "ready".into())
+        );
+    }
+    // Nothing is lost with a branch that has nothing of its own.
+    assert_eq!(outcome(false, "refs/heads/bare"), "ready");
+    let refused = bench.post(&format!("/api/agent/jobs/{job}/restore"), json!({}));
+    assert_eq!(refused.refusal(), (409, "not_kept"), "{:?}", refused.body);
+    let (code, _, said) = bench.cli(&["job", "restore", &job]);
+    assert!(
+        code != 0 && said.contains("has a commit since") && said.contains("--commits"),
+        "{said}"
+    );
+    let page = bench.get(&format!("/jobs/{job}")).body.as_str().unwrap_or_default().to_owned();
+    assert!(page.contains("also branches that got commits"), "{page}");
+    assert_eq!(all(), before);
+    // The page may ask for it, too.
+    let form = Call::form(&format!("/jobs/{job}/restore"), "commits=yes");
+    assert_eq!(bench.send(&form.token(&bench.operator())).status, 303);
+    assert_eq!(bench.show(&job)["changes"]["state"], "restored");
+    assert_eq!(
+        bench.git(&["for-each-ref", "--format=%(objectname) %(refname)", "refs/heads"]),
+        format!("{was} refs/heads/main")
+    );
+    assert_eq!(bench.status(), "");
     server.stop();
 }
 

@@ -160,7 +160,7 @@ fn g31_nothing_is_written_through_a_link_that_a_job_made() {
         assert_eq!(bench.git(&["rev-parse", "HEAD"]), unasked, "{name}: nothing was written");
         std::fs::remove_file(git.join(name)).unwrap();
         std::fs::rename(place(name), git.join(name)).unwrap();
-        let (code, out, err) = bench.cli(&["job", "restore", &job]);
+        let (code, out, err) = bench.cli(&["job", "restore", &job, "--commits"]);
         assert_eq!(code, 0, "{name}: {out}{err}");
         assert_eq!(bench.git(&["rev-parse", "HEAD"]), was);
         bench.ended(&next);

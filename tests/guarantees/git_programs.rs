@@ -183,7 +183,7 @@ fn g31_what_no_setting_names_among_gits_own_files_stays_as_it_is() {
         for name in ["rules", "own/hooks", "COMMIT", "logs", "worktrees"] {
             assert!(!told.contains(name), "{kind}: {told}");
         }
-        let (code, out, err) = bench.cli(&["job", "restore", &job]);
+        let (code, out, err) = bench.cli(&["job", "restore", &job, "--commits"]);
         assert!(code == 0 || kind == "adds", "{kind}: {out}{err}");
     }
     assert_eq!(bench.read(".git/rules"), "# mine\n");

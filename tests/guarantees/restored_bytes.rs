@@ -63,9 +63,9 @@ fn g31_line_ends_are_those_of_the_settings_of_the_start() {
         let job = bench.job(kind, json!({}));
         bench.ended(&job);
         assert!(bench.read("notes.md").contains("\r\n"), "{kind}");
-        let plan = bench.json(&["job", "restore", &job, "--dry-run"]).to_string();
+        let plan = bench.json(&["job", "restore", &job, "--commits", "--dry-run"]).to_string();
         assert!(!plan.contains("as_before"), "{kind}: {plan}");
-        let done = bench.json(&["job", "restore", &job]);
+        let done = bench.json(&["job", "restore", &job, "--commits"]);
         assert_eq!(done["restored"], true, "{kind}: {done:#}");
         assert_eq!(state(), was, "{kind}");
     }

@@ -68,7 +68,7 @@ fn what_a_job_changed_of_an_agents_files_holds_the_next_until_somebody_decides()
     assert_eq!(bench.ended(&third)["status"], "succeeded");
     let fourth = bench.job("next", json!({}));
     assert!(waits_for(&bench, &fourth, &third).contains("AGENTS.md"));
-    let (code, out, err) = bench.cli(&["job", "restore", &third]);
+    let (code, out, err) = bench.cli(&["job", "restore", &third, "--commits"]);
     assert_eq!(code, 0, "{out}{err}");
     assert_eq!(bench.ended(&fourth)["status"], "succeeded");
     server.stop();

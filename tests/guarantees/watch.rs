@@ -220,10 +220,10 @@ fn g31_what_changes_unasked_is_named_and_can_be_put_back() {
         let changed = state(&bench);
         assert_ne!(changed, was, "{kind}");
         // Looking touches nothing.
-        let looked = bench.json(&["job", "restore", &id, "--dry-run"]);
+        let looked = bench.json(&["job", "restore", &id, "--commits", "--dry-run"]);
         assert_eq!((&looked["restorable"], &looked["restored"]), (&json!(true), &json!(false)));
         assert_eq!(state(&bench), changed, "{kind}");
-        let done = bench.json(&["job", "restore", &id]);
+        let done = bench.json(&["job", "restore", &id, "--commits"]);
         assert_eq!(done["restored"], true, "{kind}: {done:#}");
         assert_eq!(state(&bench), was, "{kind}");
         assert_eq!(bench.show(&id)["changes"]["state"], "restored");
@@ -276,10 +276,10 @@ fn g31_an_approval_that_a_change_stands_in_the_way_of_names_its_job() {
             bench.json(&["job", "cancel", &next]);
             bench.ended(&next);
             if !bench.show(&next)["changes"].is_null() {
-                bench.json(&["job", "restore", &next]);
+                bench.json(&["job", "restore", &next, "--commits"]);
             }
         }
-        bench.json(&["job", "restore", id]);
+        bench.json(&["job", "restore", id, "--commits"]);
         let now =
             bench.get(&format!("/api/proposals/{}", shown["proposal"]["id"].as_str().unwrap()));
         assert_eq!(now.ok()["approvable"]["ok"], true, "{kind}");

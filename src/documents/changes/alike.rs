@@ -55,7 +55,7 @@ impl Changes {
         if names.is_empty() || self.more > 0 {
             return Ok(false);
         }
-        let wish = Wish { job: job.clone(), names, is_rehearsal: true };
+        let wish = Wish { job: job.clone(), names, with_commits: false, is_rehearsal: true };
         Ok(self.restore(repo, kept, &wish).await?.is_done())
     }
 

@@ -3,6 +3,7 @@
 //! Nobody can tell who changed a file: a person's edit looks like an agent's. So a change is never
 //! attributed to the agent; it was made "while the job ran".
 
+mod ahead;
 mod alike;
 mod approved;
 mod aside;

@@ -31,6 +31,8 @@ pub struct Wish {
     pub job: JobId,
     /// Names of the changes to restore; if empty, all of them or nothing.
     pub names: Vec<String>,
+    /// Whether all of them includes branches that got commits.
+    pub with_commits: bool,
     /// Whether this is only a dry run.
     pub is_rehearsal: bool,
 }
@@ -61,6 +63,9 @@ impl Changes {
         plan.items.retain(is_wanted);
         present.refuse_folders(self, &mut plan).await?;
         present.refuse_clashes(self, &mut plan);
+        if wish.names.is_empty() && !wish.with_commits {
+            present.leave_commits(repo, self, &mut plan).await?;
+        }
         if wish.is_rehearsal {
             return Ok(plan);
         }

@@ -40,6 +40,9 @@ pub struct RestoreRequest {
     /// Paths, branches, `HEAD` or `.git/NAME`; none means everything or nothing.
     #[serde(default)]
     pub names: Vec<String>,
+    /// Without names: also move branches back that got commits meanwhile.
+    #[serde(default)]
+    pub commits: bool,
     /// Only report what would be done.
     #[serde(default)]
     pub dry_run: bool,
@@ -78,7 +81,12 @@ pub async fn restore(
         steering_hold::refuse_astray_but(site, is_removable).await?;
     }
     let kept = tree_guard::open_kept(site).await?;
-    let wish = Wish { job: id.clone(), names: request.names, is_rehearsal: request.dry_run };
+    let wish = Wish {
+        job: id.clone(),
+        names: request.names,
+        with_commits: request.commits,
+        is_rehearsal: request.dry_run,
+    };
     let (repo, named) = (site.repo.clone(), tree_guard::named_for(site, id));
     let is_all = wish.names.is_empty() && !wish.is_rehearsal;
     // As a task of its own: a client that disconnects must not interrupt git.

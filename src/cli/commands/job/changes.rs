@@ -19,11 +19,11 @@ pub(in crate::cli::commands) fn restore(
     desk: &Desk,
     given: &str,
     names: &[String],
-    dry_run: bool,
+    (commits, dry_run): (bool, bool),
 ) -> Result<u8> {
     let client = desk.client()?;
     let id = desk.id(&client, Noun::Job, given)?;
-    let body = json!({"names": names, "dry_run": dry_run});
+    let body = json!({"names": names, "commits": commits, "dry_run": dry_run});
     let answer = client.post(&format!("/api/agent/jobs/{id}/restore"), &body)?;
     desk.screen.tell(&answer, |screen, answer: Restored| {
         let mut table = Table::new(&["NAME", "STATE", "WHAT", "WHY NOT"]);

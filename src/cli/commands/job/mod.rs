@@ -92,8 +92,9 @@ retried already are skipped. A retry waits if its lane is busy. --wait follows a
     },
     /// Restore what changed in the repository while a job was running
     #[command(after_help = "\
-Without names, restores everything or nothing; later changes are never overwritten. The state the
-job left stays in refs/wiki-browser/jobs/ID/after, for `git restore --source`.
+Without names, restores everything or nothing; later changes are never overwritten. A branch that
+got commits meanwhile is only moved back if it is named, or with --commits: they may be somebody
+else's. The state the job left stays in refs/wiki-browser/jobs/ID/after, for `git restore --source`.
 
 Exits 0 if everything requested is as before the job, 1 if something was not restored.")]
     Restore {
@@ -102,6 +103,9 @@ Exits 0 if everything requested is as before the job, 1 if something was not res
         /// Only these: paths, branches, HEAD or .git/NAME
         #[arg(value_name = "NAME")]
         names: Vec<String>,
+        /// Also move branches back that got commits meanwhile
+        #[arg(long, conflicts_with = "names")]
+        commits: bool,
         /// Only list what can be restored
         #[arg(long)]
         dry_run: bool,
@@ -223,8 +227,8 @@ pub(in crate::cli) fn run(desk: &Desk, command: JobCommand) -> Result<u8> {
             let show = wait.then(|| Show::of(Show::Nothing, log, raw));
             return many::retry(desk, &id.unwrap_or_default(), &when, show);
         }
-        JobCommand::Restore { id, names, dry_run } => {
-            return changes::restore(desk, &id, &names, dry_run);
+        JobCommand::Restore { id, names, commits, dry_run } => {
+            return changes::restore(desk, &id, &names, (commits, dry_run));
         }
         JobCommand::Keep { id } => changes::keep(desk, &id),
         JobCommand::Log { id, stream, raw } => log::run(desk, &id, stream.as_deref(), raw),

@@ -145,6 +145,12 @@ struct Back {
     back: Option<String>,
 }
 
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Restore {
+    commits: Option<String>,
+}
+
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct WhichLog {
@@ -416,9 +422,16 @@ async fn dismiss(site: Site, mut call: Call) -> Result<Response> {
 }
 
 async fn restore(site: Site, mut call: Call) -> Result<Response> {
-    call.nothing().await?;
+    let sent: Restore = match call.is_form() {
+        true => call.form(SMALL_BODY_BYTES_MAX).await?,
+        false => {
+            call.nothing().await?;
+            Restore::default()
+        }
+    };
     let (id, caller): (JobId, _) = (call.param("id")?, call.caller()?);
-    let done = flows::jobs::changes::restore(&site, &caller, &id, RestoreRequest::default()).await;
+    let wanted = RestoreRequest { commits: sent.commits.is_some(), ..RestoreRequest::default() };
+    let done = flows::jobs::changes::restore(&site, &caller, &id, wanted).await;
     let at = format!("/jobs/{id}");
     form::answer(done, |_| at.clone(), at.clone(), None)
 }

@@ -7,7 +7,7 @@ use askama::filters::HtmlSafe;
 use serde_json::Value;
 
 use crate::api::approvals::{Sort, State as ApprovalState};
-use crate::api::changes::ChangeView;
+use crate::api::changes::{ChangeView, ChangesView};
 use crate::api::instances::{MonitorView, PhaseView};
 use crate::api::jobs::Status;
 use crate::api::proposals::{Fate, ProposalStatus};
@@ -214,6 +214,12 @@ pub(in crate::http::pages) fn moved(change: &ChangeView) -> Option<String> {
         _ => None,
     };
     Some(format!("{} → {}", word(&change.before)?, word(&change.after)?))
+}
+
+/// Returns whether branches that a job's changes name may have got commits meanwhile.
+pub(in crate::http::pages) fn may_have_commits(changes: &ChangesView) -> bool {
+    let has = |it: &ChangeView| it.name.starts_with("refs/heads/") && it.after != Value::Null;
+    changes.items.iter().any(has)
 }
 
 /// Returns the state of a Topic's passage in the current text.

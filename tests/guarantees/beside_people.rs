@@ -93,7 +93,7 @@ fn g31_no_commit_is_taken_off_a_branch_unasked() {
         "{said}"
     );
     let page = bench.get(&format!("/jobs/{job}")).body.as_str().unwrap_or_default().to_owned();
-    assert!(page.contains("also branches that got commits"), "{page}");
+    assert!(page.contains("Also take commits off branches"), "{page}");
     assert_eq!(all(), before);
     // The page may ask for it, too.
     let form = Call::form(&format!("/jobs/{job}/restore"), "commits=yes");

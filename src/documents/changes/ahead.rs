@@ -34,7 +34,7 @@ impl Present {
             item.outcome = Outcome::NotKept;
             item.why = Some(format!(
                 "it has {commits} since, up to {}, which may be somebody's: `--commits`, or its \
-                 name, moves it back all the same",
+                 name, restores it all the same",
                 &is.as_str()[..12]
             ));
         }

@@ -352,7 +352,7 @@
 ---@field digest string The digest of its files.
 ---@field changes string[] What changed: `kind.NAME`, `engine.NAME`, ….
 ---@field needs_restart string[] Changes that take effect only after a restart.
----@field removed_kinds string[] The removed kinds.
+---@field removed_kinds table[] The removed kinds, each with `what` and `waiting`, the number of queued jobs.
 
 ---The event given to handlers of `config_reloaded`.
 ---@class wb.ConfigReloadedEvent: wb.Event
@@ -768,7 +768,7 @@
 ---@field at? string Time of day; either this or `every`.
 ---@field days? string[] Days of the week for `at`; all by default.
 ---@field zone? string Time zone of `at`. Default: `local`.
----@field jitter? wb.Duration Delay of up to this long, so that not all start at once.
+---@field jitter? wb.Duration Delay of up to this long, so that not all start at once. Runs that fall due meanwhile are dropped: keep it below the interval.
 ---@field missed? "once"|"skip" What to do about runs missed while no server ran. Default: `once`.
 ---@field about? string Its purpose, for people.
 ---@field enqueue wb.Request|fun(time: wb.Due) The job: a kind with its inputs, or a function that requests jobs.

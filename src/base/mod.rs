@@ -23,6 +23,7 @@ mod invisible;
 pub mod limit;
 mod loose_json;
 mod media;
+pub mod number;
 mod page;
 mod secret_name;
 mod skeleton;

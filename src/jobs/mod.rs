@@ -26,7 +26,7 @@ pub use queue::engine_hold::{
     Hold, hold_for, hold_for_turn, hold_of, holds, release, release_all_of, well_after_turn,
 };
 pub use queue::enqueue::{
-    NewJob, QUEUE_FULL, active_of_owner, cancel_queued, enqueue, queued_of, require_room,
+    LANE_BUSY, NewJob, QUEUE_FULL, active_of_owner, cancel_queued, enqueue, queued_of, require_room,
 };
 pub use queue::lane::{Capacities, enter, refresh_all};
 pub use queue::parking::{legs_waiting, parked_for, resume, stop_waiting, wait_for};

@@ -114,6 +114,25 @@ fn an_issue_becomes_a_topic_on_its_passage() {
     server.stop();
 }
 
+/// A job that is not kept is never said to be in the way.
+#[test]
+fn a_call_that_asks_for_two_jobs_of_one_lane_says_so() {
+    let bench = site(9, "exit 1");
+    bench.word_kind("alone", "timeout = \"20s\", lane = \"word\", on_busy = \"reject\"", "exit 0");
+    bench.lua(
+        "wb.webhook \"twice\" { secret = wb.secret.env \"ISSUES_SECRET\", enqueue = function()
+           for _ = 1, 2 do wb.enqueue { kind = \"alone\", word = \"x\" } end
+         end }\n",
+    );
+    let server = served(&bench);
+    let answer = called(&server, &signed("twice", SECRET, &json!({"a": 1})));
+    assert_eq!(answer.refusal(), (409, "lane_busy"));
+    let said = answer.body["error"].to_string();
+    assert!(said.contains("two jobs of one lane") && !said.contains("job follow"), "{said}");
+    assert!(jobs(&bench, "alone").is_empty());
+    server.stop();
+}
+
 /// Fails with `WB_WITHOUT=webhook_signature`.
 #[test]
 fn a_call_that_is_not_signed_is_not_even_read() {

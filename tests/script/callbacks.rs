@@ -174,6 +174,49 @@ fn a_handler_that_runs_away_is_stopped_within_the_hour() {
     assert!(failed[0]["message"].as_str().unwrap().contains("raise script_jobs in wb.limits"));
 }
 
+/// Handlers of one function, or of one line, are counted each.
+#[test]
+fn a_handler_that_a_function_made_leaves_the_others_alone() {
+    let bench = Bench::new();
+    bench.limits("jobs = 4, script_jobs = 3");
+    for kind in ["one", "two"] {
+        bench.word_kind(kind, QUICK, "exit 0");
+    }
+    bench.lua(
+        "local function asks_for(kind)
+           return function() for _ = 1, 5 do wb.enqueue { kind = kind } end end
+         end
+         for _, kind in ipairs { \"one\", \"two\" } do
+           wb.on(\"topic_created\", asks_for(kind))
+         end\n",
+    );
+    let server = bench.serve();
+    bench.topic("guide.md", "second", "Both.");
+    all_ended(&bench, "one", 3);
+    all_ended(&bench, "two", 3);
+    // Who of them asked for too much is named.
+    let warned = bench.json(&["status"])["warnings"].to_string();
+    let first = warned.find("a handler of topic_created (wiki-browser.lua:").unwrap();
+    assert!(warned[first..].contains(", number 2)"), "{warned}");
+    server.stop();
+}
+
+/// Inputs too long for a list are not missing where a function decides.
+#[test]
+fn a_job_with_long_inputs_is_repeated_by_what_they_say() {
+    let bench = Bench::new();
+    bench.engine("tries", "exit 1");
+    bench.lua(
+        "wb.kind \"tries\" { about = \"A test\", engine = \"tries\", timeout = \"20s\",
+           prompt = \"{{long}}\", inputs = { long = wb.input.text() },
+           retry = function(job) return job.attempt < 2 and #job.inputs.long == 70000 end }\n",
+    );
+    let server = bench.serve();
+    bench.job("tries", json!({"long": "x".repeat(70_000)}));
+    all_ended(&bench, "tries", 2);
+    server.stop();
+}
+
 #[test]
 fn what_a_handler_of_the_queue_says_stays_with_the_job() {
     let bench = Bench::new();

@@ -57,6 +57,31 @@ fn waiting_jobs_have_the_lane_of_the_active_script() {
     server.stop();
 }
 
+/// Lua divides to `3.0`, and some write it so in JSON: it is the same issue.
+#[test]
+fn a_number_has_one_lane_however_it_is_written() {
+    let bench = Bench::new();
+    bench.engine("slow", "until [ -e \"$OUT/go\" ]; do sleep 0.05; done");
+    bench.lua(
+        "wb.kind \"slow\" { about = \"A test\", engine = \"slow\", timeout = \"20s\",\n\
+         lane = \"issue\",\n\
+         prompt = \"{{issue}}\", inputs = { issue = wb.input.number() }, priority = 10 / 2 }\n",
+    );
+    let server = bench.serve();
+    let [first, second, other] =
+        [json!(3), json!(3.0), json!(3.5)].map(|it| bench.job("slow", json!({"issue": it})));
+    let shown = bench.show(&second);
+    assert_eq!((&shown["lane"], &shown["priority"]), (&json!("issue=3"), &json!(5)));
+    assert_eq!(shown["inputs"]["issue"].to_string(), "3");
+    assert_eq!(shown["waiting"]["job_id"], first);
+    assert_eq!(bench.show(&other)["lane"], "issue=3.5");
+    std::fs::write(bench.out.join("go"), "").unwrap();
+    for job in [first, second, other] {
+        assert_eq!(bench.ended(&job)["status"], "succeeded");
+    }
+    server.stop();
+}
+
 /// A job that runs without a lane gets that of the active script: the next one waits for it.
 #[test]
 fn running_jobs_enter_the_lane_that_a_reload_gives_to_their_kind() {

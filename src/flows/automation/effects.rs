@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 
 use crate::base::limit::{PRIORITY_MAX, SCRIPT_DEPTH_MAX, parse_duration};
 use crate::base::{
-    Actor, Error, ErrorKind, Event, EventKind, JobId, Millis, Result, fault, truncate_chars,
+    Actor, Error, ErrorKind, Event, EventKind, JobId, Millis, Result, fault, number, truncate_chars,
 };
 use crate::documents::proposals::proposal::lineage;
 use crate::flows::Site;
@@ -167,9 +167,9 @@ fn title(function: &str) -> String {
     }
 }
 
-/// Returns the name of a handler, with its place.
-pub(in crate::flows) fn handler(function: &str, at: &Location) -> Arc<str> {
-    format!("{} ({}:{})", title(function), at.file, at.line).into()
+/// Returns the name of a handler, with its own place.
+pub(in crate::flows) fn handler(function: &str, own: &str) -> Arc<str> {
+    format!("{} ({own})", title(function)).into()
 }
 
 /// Validates the effects of a function, each separately; `handler` is the one that requests them.
@@ -246,7 +246,11 @@ pub(in crate::flows) async fn job(
     let kind = inputs::asked_kind(site, &name)?;
     let priority = request.remove("priority");
     let not_before = request.remove("not_before");
-    let replaces = request.remove("replace_proposals") == Some(Value::Bool(true));
+    let replaces = match request.remove("replace_proposals") {
+        None | Some(Value::Null) => false,
+        Some(Value::Bool(replaces)) => replaces,
+        Some(_) => return Err(Error::invalid("`replace_proposals` must be true or false")),
+    };
     site.freshness.catch_up(&site.repo).await?;
     let checked = inputs::check(site, kind, &request).await?;
     new_job::refuse_unready_sources(site, kind, &checked).await?;
@@ -255,7 +259,7 @@ pub(in crate::flows) async fn job(
     }
     let mut new = new_job::new_job(site, kind, checked, by.clone()).await?;
     if let Some(priority) = priority {
-        let number = priority.as_i64().filter(|it| it.abs() <= PRIORITY_MAX);
+        let number = number::whole(&priority).filter(|it| it.abs() <= PRIORITY_MAX);
         new.priority = number.ok_or_else(|| {
             let most = format!("-{PRIORITY_MAX} to {PRIORITY_MAX}");
             Error::invalid(format!("`priority` must be a whole number from {most}"))

@@ -5,7 +5,7 @@
 //! **Invariant:** a call is taken whole or not at all, and the same body is taken once.
 
 use serde_json::{Value, json};
-use tracing::{debug, info};
+use tracing::{info, warn};
 
 use crate::api::config::WebhookTaken;
 use crate::base::{Actor, Error, ErrorKind, JobId, Result, digest_hex, fault, truncate_chars};
@@ -13,6 +13,7 @@ use crate::flows::automation::effects::{self, Failure, Origin, Wish};
 use crate::flows::automation::webhook_proof::{Proof, unproven};
 use crate::flows::check::external;
 use crate::flows::{Site, as_answer, as_kept, kept_answer};
+use crate::jobs::LANE_BUSY;
 use crate::script::{Location, SECRET_MISSING, Webhook};
 use crate::store::{Tx, idempotency};
 
@@ -88,7 +89,7 @@ fn prove<'a>(site: &'a Site, call: &Incoming) -> Result<&'a Webhook> {
     let secret = webhook.secret.read(&site.config.folder, &external::environment());
     let secret = secret.map_err(|cause| {
         // The caller does not learn which secret is missing; the log and `doctor` say so.
-        debug!("webhook {}: {}", webhook.name, cause.message());
+        warn!("webhook {}: {}", webhook.name, cause.message());
         Error::unavailable(format!("webhook {} has no secret", webhook.name))
             .code(SECRET_MISSING)
             .hint("see the server's log for the secret it needs")
@@ -131,13 +132,28 @@ async fn accept(
         // A refused effect rolls back those accepted before it.
         let mut accepted: Vec<JobId> = Vec::new();
         for wish in &wishes {
-            accepted.extend(effects::grant(tx, &works, wish)?);
+            match effects::grant(tx, &works, wish) {
+                Ok(granted) => accepted.extend(granted),
+                Err(cause) => return Err(of_this_call(cause, &accepted)),
+            }
         }
         let answer = WebhookTaken { jobs: accepted };
         idempotency::remember(tx, &key, &as_kept(&answer)?)?;
         Ok(answer)
     };
     site.store.write(write).await.map_err(|cause| (slot.at.clone(), cause))
+}
+
+/// Says of a lane that the call's own job has taken that this will not pass: that job is not kept.
+fn of_this_call(cause: Error, accepted: &[JobId]) -> Error {
+    let is_own = |id: &JobId| cause.message().contains(&id.to_string());
+    if cause.code_str() != LANE_BUSY || !accepted.iter().any(is_own) {
+        return cause;
+    }
+    let message = "the function asked for two jobs of one lane, whose kind takes one at a time";
+    Error::conflict(LANE_BUSY, message)
+        .hint("ask for one of them, or write on_busy = \"queue\" into the kind")
+        .source(cause)
 }
 
 /// Records a failed call, unless it may be retried soon.

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use crate::api::topics::TopicStatus;
-use crate::base::{BlobId, Error, ErrorKind, Result, SourcePath, TopicId};
+use crate::base::{BlobId, Error, ErrorKind, Result, SourcePath, TopicId, number};
 use crate::documents::{self, Repo};
 use crate::flows::Works;
 use crate::flows::perspectives::personas;
@@ -288,11 +288,9 @@ async fn typed(works: &Works, input: &Input, value: Value, checked: &mut Checked
         InputType::Blob | InputType::Hash => {
             return Err(Error::internal("a computed input was taken from a request"));
         }
-        InputType::Line
-        | InputType::Text
-        | InputType::Number
-        | InputType::Choice
-        | InputType::Flag => {}
+        // Its lane is the same, and a prompt shows it, however it was written.
+        InputType::Number => return Ok(number::as_whole(value)),
+        InputType::Line | InputType::Text | InputType::Choice | InputType::Flag => {}
     }
     Ok(value)
 }

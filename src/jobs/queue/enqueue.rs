@@ -17,6 +17,8 @@ use crate::store::Tx;
 
 /// The code of a job for which the queue has no room.
 pub const QUEUE_FULL: &str = "queue_full";
+/// Code of refusals because another job has the lane, of a kind that does not wait.
+pub const LANE_BUSY: &str = "lane_busy";
 
 const INSERT: &str = "
     INSERT INTO agent_jobs (id, kind, lane_key, status, source_path, topic_id, persona_name,
@@ -216,10 +218,10 @@ fn refuse_busy(tx: &Tx<'_>, lane: &str, capacities: &Capacities, new: &NewJob) -
         let viewer = new.requested_by.person().cloned().map_or(Viewer::Site, Viewer::Person);
         if !viewer.sees(owner.as_ref()) {
             let message = format!("another job is working on {value} or waits to");
-            return Err(Error::conflict("lane_busy", message).hint("try again later"));
+            return Err(Error::conflict(LANE_BUSY, message).hint("try again later"));
         }
         let message = format!("job {other} is working on {value} or waiting for it");
-        return Err(Error::conflict("lane_busy", message)
+        return Err(Error::conflict(LANE_BUSY, message)
             .hint(format!("wait for it (wiki-browser job follow {other}), or cancel it")));
     }
     let waiting: i64 = tx

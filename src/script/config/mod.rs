@@ -17,6 +17,7 @@ pub(in crate::script) mod words_behind;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use camino::Utf8PathBuf;
@@ -357,6 +358,10 @@ pub struct Handler {
     pub event: EventKind,
     /// The function.
     pub slot: Slot,
+    /// Where `wb.on` was called, which no other handler of this event has: a number tells those
+    /// apart that one line made.
+    #[serde(skip)]
+    pub own: Arc<str>,
 }
 
 fn write_duration<S: Serializer>(duration: &Duration, to: S) -> Result<S::Ok, S::Error> {

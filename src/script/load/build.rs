@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use camino::{Utf8Component, Utf8Path, Utf8PathBuf};
 
-use crate::base::digest_hex;
 use crate::base::limit::LIVE_AGENTS_MAX;
+use crate::base::{EventKind, digest_hex};
 use crate::script::config::{Config, Engine, Handler, Identity, Kind, Limits};
 use crate::script::lint::Lint;
 use crate::script::lint::judge;
@@ -25,7 +25,7 @@ use crate::script::load::schedule::{self, Schedule};
 use crate::script::load::webhook::{self, Webhook};
 use crate::script::schema::{self, API_VERSION};
 use crate::script::source::diagnostic::{Diagnostic, Findings};
-use crate::script::source::location::ScriptFile;
+use crate::script::source::location::{ScriptFile, Slot};
 use crate::script::source::span::Spot;
 use crate::script::vm::thread::Plan;
 
@@ -92,9 +92,7 @@ impl<'a> Builder<'a> {
             channel::build(self.draft, &self.beside, limits.channels, &mut self.findings);
         let schedules = self.schedules(&kinds);
         let webhooks = self.webhooks();
-        let handlers = self.draft.handlers.iter();
-        let handlers =
-            handlers.map(|(event, slot)| Handler { event: *event, slot: slot.clone() }).collect();
+        let handlers = handlers(&self.draft.handlers);
         let mut files = self.draft.files.clone();
         files.extend(self.beside.take());
         let config = Config {
@@ -355,6 +353,23 @@ pub(in crate::script) fn resolve(folder: &Utf8Path, path: &Utf8Path) -> Utf8Path
         }
     }
     resolved
+}
+
+/// Names each handler apart from the others of its event: a function that makes handlers, or a
+/// loop, calls `wb.on` in one line.
+fn handlers(declared: &[(EventKind, Slot, String)]) -> Vec<Handler> {
+    let mut seen: BTreeMap<(&str, &str), u32> = BTreeMap::new();
+    let mut all = Vec::new();
+    for (event, slot, place) in declared {
+        let count = seen.entry((event.as_str(), place)).or_default();
+        *count += 1;
+        let own = match *count {
+            1 => place.clone(),
+            number => format!("{place}, number {number}"),
+        };
+        all.push(Handler { event: *event, slot: slot.clone(), own: own.into() });
+    }
+    all
 }
 
 #[cfg(test)]

@@ -144,7 +144,7 @@ pub(crate) struct Draft {
     /// Declarations in their order.
     pub(crate) declared: Vec<Declared>,
     /// `wb.on`, in their order.
-    pub(crate) handlers: Vec<(EventKind, Slot)>,
+    pub(crate) handlers: Vec<(EventKind, Slot, String)>,
     /// Where each function is declared, indexed by slot.
     pub(crate) slots: Vec<Location>,
     /// The compiled code of each file.

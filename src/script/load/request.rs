@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Map, Number, Value};
 
 use crate::base::limit::{PRIORITY_MAX, parse_duration};
+use crate::base::number;
 use crate::script::config::Kind;
 use crate::script::load::extract::{Checked, Given};
 use crate::script::load::node::{Plain, Table};
@@ -125,7 +126,7 @@ pub(crate) fn refusal(kind: &Kind, name: &str, value: &Value) -> Option<String> 
         |text: &str| parse_duration(text).is_ok() || text.parse::<jiff::Timestamp>().is_ok();
     let is_right = match name {
         "kind" => true,
-        "priority" => value.as_i64().is_some_and(|it| it.abs() <= PRIORITY_MAX),
+        "priority" => number::whole(value).is_some_and(|it| it.abs() <= PRIORITY_MAX),
         "not_before" => value.as_str().is_some_and(is_time),
         "replace_proposals" => value.is_boolean(),
         _ => {

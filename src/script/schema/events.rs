@@ -110,7 +110,11 @@ const CONFIG_RELOADED: &[Member] = &[
     text("digest", "The digest of its files."),
     texts("changes", "What changed: `kind.NAME`, `engine.NAME`, …."),
     texts("needs_restart", "Changes that take effect only after a restart."),
-    texts("removed_kinds", "The removed kinds."),
+    Member {
+        name: "removed_kinds",
+        ty: "table[]",
+        doc: "The removed kinds, each with `what` and `waiting`, the number of queued jobs.",
+    },
 ];
 const SCRIPT_FAILED: &[Member] = &[
     text("function", "`on.EVENT`, `kind.NAME.retry` or `schedule.NAME`."),

@@ -243,7 +243,8 @@ const SCHEDULE: [Field; 8] = [
         "jitter",
         Shape::Duration,
         r#""5m""#,
-        "Delay of up to this long, so that not all start at once.",
+        "Delay of up to this long, so that not all start at once. Runs that fall due meanwhile are \
+         dropped: keep it below the interval.",
     ),
     with(
         "missed",

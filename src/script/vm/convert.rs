@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use mlua::{Function, Table, UserData, Value};
 
+use crate::base::number;
 use crate::script::config::InputType;
 use crate::script::config::secret::Opaque;
 use crate::script::load::node::Plain;
@@ -126,7 +127,9 @@ impl<'a> Converter<'a> {
         Ok(Bare::Leaf(match value {
             Value::Boolean(flag) => Plain::Flag(flag),
             Value::Integer(number) => Plain::Integer(number),
-            Value::Number(number) => Plain::Number(number),
+            Value::Number(number) => {
+                number::whole_of(number).map_or(Plain::Number(number), Plain::Integer)
+            }
             Value::String(text) => {
                 let bytes = text.as_bytes();
                 match std::str::from_utf8(&bytes) {

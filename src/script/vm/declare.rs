@@ -353,7 +353,7 @@ fn on(lua: &Lua, session: &Rc<Session>) -> mlua::Result<Function> {
         match EventKind::parse(&event) {
             Some(event) => {
                 let slot = session.add_function(handler.clone(), &caller);
-                session.handle(event, slot);
+                session.handle(event, slot, &caller);
             }
             None => {
                 let message = format!("unknown event `{}`", event.escape_debug());

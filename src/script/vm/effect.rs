@@ -3,6 +3,8 @@
 //! **Invariant:** an effect is only a request. The core validates and commits it after the function
 //! has returned; a failed call has no effects.
 
+use std::sync::Arc;
+
 use serde_json::{Map, Value};
 
 use crate::base::{Millis, Result};
@@ -43,6 +45,8 @@ pub struct Told {
     pub name: String,
     /// Where it is declared.
     pub at: Location,
+    /// What tells it apart from other handlers of its event.
+    pub own: Arc<str>,
     /// The requested effects, or the error.
     pub outcome: Result<Vec<Effect>>,
 }

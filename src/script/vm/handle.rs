@@ -124,7 +124,8 @@ impl Vm {
                     cause.message()
                 );
             }
-            all.push(Told { name: name.clone(), at: handler.slot.at.clone(), outcome: told });
+            let (name, at) = (name.clone(), handler.slot.at.clone());
+            all.push(Told { name, at, own: Arc::clone(&handler.own), outcome: told });
         }
         all
     }

@@ -294,8 +294,9 @@ impl Session {
     }
 
     /// Adds a handler of an event.
-    pub(crate) fn handle(&self, event: EventKind, slot: Slot) {
-        self.draft.borrow_mut().handlers.push((event, slot));
+    pub(crate) fn handle(&self, event: EventKind, slot: Slot, caller: &Caller) {
+        let own = format!("{}:{}", caller.file, caller.line);
+        self.draft.borrow_mut().handlers.push((event, slot, own));
     }
 
     /// Gives a function its number.

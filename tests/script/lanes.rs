@@ -57,6 +57,32 @@ fn waiting_jobs_have_the_lane_of_the_active_script() {
     server.stop();
 }
 
+/// Who reloads is told of jobs that the new function cannot place.
+#[test]
+fn a_lane_that_cannot_be_asked_again_is_said_at_the_reload() {
+    let bench = Bench::new();
+    bench.engine("slow", "exit 0");
+    bench.lua(
+        "local teams = { red = \"r\", blue = \"b\" }\n\
+         wb.kind \"slow\" { about = \"A test\", engine = \"slow\", timeout = \"20s\",\n\
+         prompt = \"{{name}}\", inputs = { name = wb.input.choice {\n\
+         choices = { \"red\", \"blue\" } } },\n\
+         lane = function(i) return \"team=\" .. teams[i.name] end }\n",
+    );
+    let server = bench.serve();
+    let waits = ["red", "blue", "blue"]
+        .map(|name| bench.job("slow", json!({"name": name, "not_before": "2099-01-01T00:00:00Z"})));
+    bench.edit(|text| text.replace(", blue = \"b\"", "").replace("= \"r\"", "= \"x\""));
+    bench.write_script();
+    let said = bench.json(&["reload"]);
+    let warnings = said["warnings"].to_string();
+    assert!(said["ok"] == true && warnings.contains("the lanes of 2 jobs stay"), "{said:#}");
+    assert!(warnings.contains("wiki-browser.lua:"), "{said:#}");
+    let lanes = waits.map(|it| bench.show(&it)["lane"].clone());
+    assert_eq!(lanes, [json!("team=x"), json!("team=b"), json!("team=b")]);
+    server.stop();
+}
+
 /// Lua divides to `3.0`, and some write it so in JSON: it is the same issue.
 #[test]
 fn a_number_has_one_lane_however_it_is_written() {

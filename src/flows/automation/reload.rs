@@ -206,7 +206,8 @@ pub(in crate::flows) async fn replace(
     (site.script.0.keep)(&config)?;
     let next = Generation::new(old.number + 1, Arc::new(config), loaded.vm, engines);
     answer.generation = next.number;
-    let fit = commit(site, &next, (by, &difference), around).await?;
+    let (fit, kept) = commit(site, &next, (by, &difference), around).await?;
+    answer.warnings.extend(kept);
     let lanes = next.capacities().clone();
     // Earlier, a claim would start them under the old script.
     site.store.write(move |tx| unfit::release(tx, &fit, &lanes)).await?;
@@ -304,13 +305,14 @@ fn refused(site: &Site, old: &Generation, by: &Actor, trouble: Trouble, dry_run:
     }
 }
 
-/// Records that a generation is active, and activates it; returns the jobs that fit it again.
+/// Records that a generation is active, and activates it; returns the jobs that fit it again, and
+/// what to say of those that keep a lane.
 async fn commit(
     site: &Site,
     next: &Generation,
     (by, changes): (&Actor, &Difference),
     around: Arc<Around>,
-) -> Result<Vec<JobId>> {
+) -> Result<(Vec<JobId>, Option<String>)> {
     let event = Event::new(
         EventKind::ConfigReloaded,
         "config".to_owned(),
@@ -325,6 +327,7 @@ async fn commit(
     let old = site.scripts.current();
     let hears = handlers::is_heard(&old);
     let moves = lanes::under(&site.works.at(Arc::new(next.clone()))).await?;
+    let kept = lanes::warning(&moves);
     let write = move |tx: &Tx<'_>| {
         follow_names(tx, &written.config)?;
         lanes::tell(tx, &moves, written.capacities())?;
@@ -346,7 +349,7 @@ async fn commit(
     for bell in [BELL, schedules::BELL, handlers::BELL, mail::BELL] {
         site.store.bell(bell).notify_one();
     }
-    Ok(fit)
+    Ok((fit, kept))
 }
 
 /// Renames the kinds of waiting jobs, determines their lanes again, and keeps those from starting

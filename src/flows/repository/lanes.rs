@@ -59,6 +59,16 @@ pub(in crate::flows) fn tell(tx: &Tx<'_>, moves: &Moves, lanes: &Capacities) -> 
     jobs::enter(tx, given, lanes)
 }
 
+/// Returns the warning of jobs that keep their lane, if there are any.
+pub(in crate::flows) fn warning(moves: &Moves) -> Option<String> {
+    let first = moves.kept.first()?;
+    let whose = match moves.kept.len() {
+        1 => "the lane of a job stays".to_owned(),
+        count => format!("the lanes of {count} jobs stay"),
+    };
+    Some(format!("{whose} as before: {first}"))
+}
+
 fn is_of_function(kind: &Kind) -> bool {
     matches!(kind.lane, Some(Lane::Function(_)))
 }
@@ -86,10 +96,9 @@ async fn ask(works: &Works, jobs: Vec<Touched>, after: &str, until: Option<i64>)
     let mut moves = Moves::default();
     for (done, it) in jobs.iter().enumerate() {
         if until.is_some_and(|until| works.store.clock().now().0 > until) {
-            warn!(
-                "the lanes of {} jobs stay as they were after {after}: the script took too long",
-                jobs.len() - done
-            );
+            let why = "the script took too long";
+            warn!("the lanes of {} jobs stay as they were after {after}: {why}", jobs.len() - done);
+            moves.kept.resize(moves.kept.len() + jobs.len() - done, why.to_owned());
             break;
         }
         let Some(kind) = works.config.kind(&it.kind) else { continue };
@@ -100,6 +109,7 @@ async fn ask(works: &Works, jobs: Vec<Touched>, after: &str, until: Option<i64>)
             Ok(lane) => lane,
             Err(cause) => {
                 warn!("the lane of job {} stays after {after}: {}", it.id, cause.chain());
+                moves.kept.push(cause.message().to_owned());
                 continue;
             }
         };

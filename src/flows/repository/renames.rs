@@ -141,6 +141,8 @@ pub(in crate::flows) struct Moves {
     pub(super) running: Vec<(JobId, String, String)>,
     /// Those whose Source is gone, and whose name another one has, with the reason.
     pub(super) displaced: Vec<(JobId, String)>,
+    /// Why some keep a lane that the script may have changed.
+    pub(super) kept: Vec<String>,
 }
 
 /// Returns the names of a kind's inputs that are Sources.

@@ -33,7 +33,7 @@ pub enum Outcome {
     AsBefore,
     /// Somebody changed it after the job.
     ChangedSince,
-    /// The earlier state was not saved.
+    /// It cannot be restored, or not without being asked for: `why` says more.
     NotKept,
 }
 

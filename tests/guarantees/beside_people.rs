@@ -58,12 +58,17 @@ fn g31_no_commit_is_taken_off_a_branch_unasked() {
     declare(&bench, "strays", &format!("{WAITS}\necho x > stray.txt"));
     let server = bench.serve();
     let was = bench.git(&["rev-parse", "main"]);
+    bench.git(&["tag", "t"]);
+    bench.git(&["branch", "old"]);
     let job = bench.job("strays", json!({}));
     bench.wait_left("ready");
     bench.git(&["switch", "-q", "-c", "mine"]);
     bench.git(&["commit", "-q", "--allow-empty", "-m", "on a branch of their own"]);
     bench.git(&["switch", "-q", "main"]);
     bench.git(&["branch", "-q", "bare"]);
+    bench.git(&["branch", "-q", "-m", "old", "new"]);
+    // A name that is put back elsewhere keeps nothing.
+    bench.git(&["tag", "-f", "t", "mine"]);
     bench.write("notes.md", "by hand\n");
     bench.git(&["commit", "-q", "-a", "-m", "by hand"]);
     std::fs::write(bench.out.join("go"), "").unwrap();
@@ -84,7 +89,9 @@ fn g31_no_commit_is_taken_off_a_branch_unasked() {
         );
     }
     // Nothing is lost with a branch that has nothing of its own.
-    assert_eq!(outcome(false, "refs/heads/bare"), "ready");
+    for name in ["refs/heads/bare", "refs/heads/new", "refs/heads/old", "refs/tags/t"] {
+        assert_eq!(outcome(false, name), "ready", "{name}");
+    }
     let refused = bench.post(&format!("/api/agent/jobs/{job}/restore"), json!({}));
     assert_eq!(refused.refusal(), (409, "not_kept"), "{:?}", refused.body);
     let (code, _, said) = bench.cli(&["job", "restore", &job]);
@@ -101,9 +108,30 @@ fn g31_no_commit_is_taken_off_a_branch_unasked() {
     assert_eq!(bench.show(&job)["changes"]["state"], "restored");
     assert_eq!(
         bench.git(&["for-each-ref", "--format=%(objectname) %(refname)", "refs/heads"]),
-        format!("{was} refs/heads/main")
+        format!("{was} refs/heads/main\n{was} refs/heads/old")
     );
     assert_eq!(bench.status(), "");
+    server.stop();
+}
+
+/// Commits on a `HEAD` that is detached have no other name.
+#[test]
+fn g31_no_commit_of_a_detached_head_is_left_without_a_name_unasked() {
+    let bench = Bench::new();
+    declare(&bench, "strays", &format!("{WAITS}\ntrue"));
+    let server = bench.serve();
+    let job = bench.job("strays", json!({}));
+    bench.wait_left("ready");
+    bench.git(&["checkout", "-q", "--detach"]);
+    bench.git(&["commit", "-q", "--allow-empty", "-m", "by hand"]);
+    std::fs::write(bench.out.join("go"), "").unwrap();
+    bench.ended(&job);
+    let head = bench.git(&["rev-parse", "HEAD"]);
+    let refused = bench.post(&format!("/api/agent/jobs/{job}/restore"), json!({}));
+    assert_eq!(refused.refusal(), (409, "not_kept"), "{:?}", refused.body);
+    assert_eq!(bench.git(&["rev-parse", "HEAD"]), head);
+    assert_eq!(bench.cli(&["job", "restore", &job, "HEAD"]).0, 0);
+    assert_eq!(bench.git(&["symbolic-ref", "HEAD"]), "refs/heads/main");
     server.stop();
 }
 

@@ -1,14 +1,14 @@
-//! Branches that got commits while a job ran: those may be somebody's work, so nothing takes them
-//! off a branch unless that was asked for.
+//! Commits that were made while a job ran: they may be somebody's work, so nothing takes them off a
+//! branch, or off a detached `HEAD`, unless that was asked for.
 
 use crate::api::changes::Outcome;
-use crate::base::{BlobId, Error, Result};
+use crate::base::{BlobId, Result};
+use crate::documents::changes::Changes;
 use crate::documents::changes::plan::{Plan, Present};
-use crate::documents::changes::{Changes, RefChange};
 use crate::documents::git::Repo;
 
 const BRANCH: &str = "refs/heads/";
-/// Most refs that are asked whether they have the commits of a new branch, too.
+/// Most commits with which a new branch is compared.
 const OTHERS_MAX: usize = 1_000;
 
 impl Present {
@@ -19,50 +19,61 @@ impl Present {
         changes: &Changes,
         plan: &mut Plan,
     ) -> Result<()> {
-        for it in changes.refs.iter().filter(|it| it.name.starts_with(BRANCH)) {
-            let is_ready = |name: &str, outcome| name == it.name && outcome == Outcome::Ready;
+        let stays = self.stays(changes);
+        let branches = changes.refs.iter().filter(|it| it.name.starts_with(BRANCH));
+        let branches = branches.filter_map(|it| {
+            let was = it.before.as_ref().map(std::slice::from_ref);
+            Some((it.name.as_str(), it.after.as_ref()?, was))
+        });
+        let bare = changes.tip.iter().filter(|(_, is)| is.branch.is_none());
+        let bare = bare.filter_map(|(_, is)| Some(("HEAD", is.commit.as_ref()?, None)));
+        for (name, is, was) in branches.chain(bare) {
             let mut items = plan.items.iter_mut();
-            let Some(item) = items.find(|item| is_ready(&item.name, item.outcome)) else {
+            let ready = items.find(|it| it.name == name && it.outcome == Outcome::Ready);
+            let Some(item) = ready else { continue };
+            // Nothing is lost with a name of nothing.
+            if !repo.has_object(is).await? {
                 continue;
-            };
-            let Some(is) = &it.after else { continue };
-            let commits = match ahead(repo, &self.besides(changes, it), is).await? {
-                0 => continue,
-                1 => "a commit".to_owned(),
-                count => format!("{count} commits"),
+            }
+            let what = match ahead(repo, (was.unwrap_or(&stays), was.is_none()), is).await? {
+                Some(0) => continue,
+                Some(1) => "it has a commit since".to_owned(),
+                Some(count) => format!("it has {count} commits since"),
+                None => "its commits cannot be counted".to_owned(),
             };
             item.outcome = Outcome::NotKept;
             item.why = Some(format!(
-                "it has {commits} since, up to {}, which may be somebody's: `--commits`, or its \
-                 name, restores it all the same",
+                "{what}, up to {}, which may be somebody's: `--commits`, or its name, restores it \
+                 all the same",
                 &is.as_str()[..12]
             ));
         }
         Ok(())
     }
 
-    /// Returns the commits whose history is not lost with what a branch got: where it was, or for a
-    /// new one what was there besides.
-    fn besides(&self, changes: &Changes, it: &RefChange) -> Vec<BlobId> {
-        if let Some(was) = &it.before {
-            return vec![was.clone()];
-        }
-        let is_new = |name: &str| {
-            changes.refs.iter().any(|other| other.name == name && other.before.is_none())
-        };
-        let others = self.refs.iter().filter(|other| !is_new(other.0));
-        let kept = others.filter(|other| !other.0.starts_with("refs/wiki-browser/"));
-        kept.take(OTHERS_MAX).map(|other| other.1.clone()).collect()
+    /// Returns what has a name after everything was restored.
+    fn stays(&self, changes: &Changes) -> Vec<BlobId> {
+        let is_changed = |name: &str| changes.refs.iter().any(|it| it.name == name);
+        let tip = changes.tip.iter().filter_map(|(was, _)| was.commit.clone());
+        let before = changes.refs.iter().filter_map(|it| it.before.clone());
+        let entries = changes.refs.iter().flat_map(|it| &it.entries_before);
+        let entries = entries.map(|it| it.commit.clone());
+        let others = self.refs.iter().filter(|it| !is_changed(it.0)).map(|it| it.1.clone());
+        tip.chain(before).chain(entries).chain(others).take(OTHERS_MAX).collect()
     }
 }
 
-/// Returns how many commits `is` has that none of the others has.
-async fn ahead(repo: &Repo, others: &[BlobId], is: &BlobId) -> Result<usize> {
-    let call = repo.git().call(&["rev-list", "--count", is.as_str()]);
-    let call = others.iter().fold(call, |call, it| call.arg(format!("^{it}"))).arg("--");
-    let answer = call.run().await?;
-    let counted = String::from_utf8_lossy(&answer.stdout).trim().parse();
-    counted.map_err(|_| {
-        Error::unavailable(format!("commits of {is} cannot be counted: {}", answer.said))
-    })
+/// Returns how many commits `is` has that none of the others has, nor a remote if those count, too;
+/// `None` if git cannot tell.
+async fn ahead(
+    repo: &Repo,
+    (others, with_remotes): (&[BlobId], bool),
+    is: &BlobId,
+) -> Result<Option<u64>> {
+    let call = repo.git().call(&["rev-list", "--count", "--ignore-missing", is.as_str(), "--not"]);
+    let call = others.iter().fold(call, |call, it| call.arg(it.to_string()));
+    let call = if with_remotes { call.arg("--remotes".to_owned()) } else { call };
+    let answer = call.arg("--").run().await?;
+    let counted = String::from_utf8_lossy(&answer.stdout).trim().parse().ok();
+    Ok(counted.filter(|_| answer.code == 0))
 }

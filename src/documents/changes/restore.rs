@@ -85,7 +85,7 @@ impl Changes {
         if let Ok(now) = &now {
             repo.looks().amend(|before| self.amend(before, now, &plan));
         }
-        put.map_err(|cause| half_way(cause, &plan, &wish.job))?;
+        put.map_err(|cause| half_way(cause, &plan, wish))?;
         now.map(|_| plan)
     }
 
@@ -208,14 +208,16 @@ fn refuse_in_part(plan: &Plan, changes: &Changes, job: &JobId) -> Result<()> {
 }
 
 /// Says how far it came: what is put back stays so.
-fn half_way(cause: Error, plan: &Plan, job: &JobId) -> Error {
+fn half_way(cause: Error, plan: &Plan, wish: &Wish) -> Error {
     let done = plan.items.iter().filter(|it| it.outcome == Outcome::Restored).count();
     if done == 0 {
         return cause;
     }
     let rest = plan.items.iter().filter(|it| is_put(it)).count();
     let message = format!("{} ({done} changes were put back before, {rest} not)", cause.message());
-    let again = format!("then repeat `wiki-browser job restore {job}`: it does the rest");
+    let option = if wish.with_commits { " --commits" } else { "" };
+    let again =
+        format!("then repeat `wiki-browser job restore {}{option}`: it does the rest", wish.job);
     let hint = match cause.hint_str() {
         Some(hint) => format!("{hint}; {again}"),
         None => format!("the server’s log says why; {again}"),

@@ -5,7 +5,7 @@
 //! **Invariant:** a call is taken whole or not at all, and the same body is taken once.
 
 use serde_json::{Value, json};
-use tracing::{info, warn};
+use tracing::{debug, info};
 
 use crate::api::config::WebhookTaken;
 use crate::base::{Actor, Error, ErrorKind, JobId, Result, digest_hex, fault, truncate_chars};
@@ -88,11 +88,11 @@ fn prove<'a>(site: &'a Site, call: &Incoming) -> Result<&'a Webhook> {
     };
     let secret = webhook.secret.read(&site.config.folder, &external::environment());
     let secret = secret.map_err(|cause| {
-        // The caller does not learn which secret is missing; the log and `doctor` say so.
-        warn!("webhook {}: {}", webhook.name, cause.message());
+        // The caller does not learn which secret is missing, and could fill the log: `doctor` says.
+        debug!("webhook {}: {}", webhook.name, cause.message());
         Error::unavailable(format!("webhook {} has no secret", webhook.name))
             .code(SECRET_MISSING)
-            .hint("see the server's log for the secret it needs")
+            .hint("`wiki-browser doctor` names the secret it needs")
     })?;
     match call.proof.holds(&secret, &call.body) || fault::is_off("webhook_signature") {
         true => Ok(webhook),

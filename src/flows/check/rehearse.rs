@@ -9,7 +9,7 @@ use std::sync::Arc;
 use camino::Utf8Path;
 use serde_json::{Map, Value, json};
 
-use crate::base::{Clock, Context, Error, ErrorKind, Result};
+use crate::base::{Clock, Context, Error, ErrorKind, Result, number};
 use crate::flows::requests::render::EXAMPLE_JOB;
 use crate::flows::requests::{inputs, new_job, prepare};
 use crate::script::{
@@ -263,7 +263,7 @@ fn value(input: &Input, text: &str) -> Value {
         InputType::Persona => json!("editor"),
         InputType::Blob | InputType::Hash => json!(EXAMPLE_BLOB),
         InputType::Line | InputType::Text => json!(input.default.as_deref().unwrap_or(text)),
-        InputType::Number => json!(input.min.or(input.max).unwrap_or(1.0)),
+        InputType::Number => number::as_whole(json!(input.min.or(input.max).unwrap_or(1.0))),
         InputType::Choice => json!(input.choices.first().map_or("", String::as_str)),
         InputType::Flag => json!(true),
     }

@@ -236,7 +236,7 @@ pub fn value_of_text(input: &Input, text: &str) -> Value {
         InputType::Number | InputType::Flag => serde_json::from_str(text.trim())
             .ok()
             .filter(|it: &Value| it.is_number() || it.is_boolean())
-            .unwrap_or(Value::Null),
+            .map_or(Value::Null, number::as_whole),
         _ => Value::String(text.to_owned()),
     }
 }

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use crate::base::limit::LINE_BYTES_MAX;
-use crate::base::{Actor, Error, Result, SourcePath};
+use crate::base::{Actor, Error, Result, SourcePath, number};
 use crate::flows::Site;
 use crate::flows::requests::inputs::{self, Checked};
 use crate::flows::requests::prepare;
@@ -111,6 +111,7 @@ fn lane_of(input: &str, values: &Map<String, Value>) -> Option<String> {
     match values.get(input)? {
         Value::Null => None,
         Value::String(text) => Some(format!("{input}={text}")),
-        other => Some(format!("{input}={other}")),
+        // One that was written otherwise before is the same.
+        other => Some(format!("{input}={}", number::as_whole(other.clone()))),
     }
 }

@@ -218,7 +218,8 @@ pub(in crate::http::pages) fn moved(change: &ChangeView) -> Option<String> {
 
 /// Returns whether branches that a job's changes name may have got commits meanwhile.
 pub(in crate::http::pages) fn may_have_commits(changes: &ChangesView) -> bool {
-    let has = |it: &ChangeView| it.name.starts_with("refs/heads/") && it.after != Value::Null;
+    let is_branch = |it: &ChangeView| it.name == "HEAD" || it.name.starts_with("refs/heads/");
+    let has = |it: &ChangeView| is_branch(it) && it.after != Value::Null;
     changes.items.iter().any(has)
 }
 

@@ -3,9 +3,9 @@
 //! Key order and fields vary between versions; unknown ones are ignored. The last `result` line
 //! counts: `is_error` (not `subtype`, which is "success" for a refused key), `total_cost_usd`,
 //! `modelUsage`, `num_turns`, `session_id`. Its `usage` omits sub-agents and interrupted turns;
-//! `modelUsage` includes them. Until that line arrives, tokens are those of the messages so far. Of
-//! the chunks added by `--include-partial-messages` (`stream_event`) only tokens are read, since
-//! each text is repeated.
+//! `modelUsage` includes them, and all turns before. Tokens are those of that line and of the
+//! messages after it. Of the chunks added by `--include-partial-messages` (`stream_event`) only
+//! tokens are read, since each text is repeated.
 //!
 //! A `result` need not be the last: with a background command, Claude Code waits for that and takes
 //! another turn by itself, which a second `init` begins.
@@ -246,8 +246,12 @@ fn result(object: &Value, now: Millis, report: &mut Report) -> Reading {
         "is_error": report.is_error,
         "permission_denials": object["permission_denials"].as_array().map_or(0, Vec::len),
     });
-    let sums = model_usage(object).usage().or_else(|| report.tally.usage());
-    for (name, value) in sums.into_iter().flatten() {
+    let (models, since) = (model_usage(object), std::mem::take(&mut report.tally));
+    match models.usage() {
+        Some(_) => report.told = models,
+        None => report.told.absorb(since),
+    }
+    for (name, value) in report.told.usage().into_iter().flatten() {
         counts[name] = value;
     }
     report.usage = Some(counts.clone());

@@ -92,7 +92,8 @@ pub(super) struct Report {
     pub(super) warnings: Vec<String>,
     /// Why its listener could not go on, although it had more to say.
     pub(super) unheard: Option<String>,
-    /// The tokens reported so far, until a line reports the total.
+    /// Tokens: what a line told as the total, and what was reported since.
+    told: tally::Tally,
     tally: tally::Tally,
     /// Text of the agent that may continue.
     open_text: String,

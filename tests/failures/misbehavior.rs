@@ -381,12 +381,12 @@ fn an_agent_that_hangs_after_its_result_is_ended() {
 #[test]
 fn a_turn_after_a_result_is_not_ended() {
     let bench = Bench::new();
-    let works = "printf '%s\\n' '{\"type\":\"result\",\"is_error\":false}' \
-        '{\"type\":\"system\",\"subtype\":\"init\"}'\n\
-        n=0; while [ $n -lt 30 ]; do n=$((n + 1)); sleep 0.1\n\
+    let works = "echo '{\"type\":\"result\",\"is_error\":false}'; sleep 0.5\n\
+        echo '{\"type\":\"system\",\"subtype\":\"init\"}'\n\
+        n=0; while [ $n -lt 60 ]; do n=$((n + 1)); sleep 0.1\n\
         echo '{\"type\":\"assistant\",\"message\":{\"content\":[]}}'; done\n\
         printf 'new\\n' | propose; echo '{\"type\":\"result\",\"is_error\":false}'";
-    let fields = "timeout = \"60s\", linger = \"1s\", produces = \"proposal\"";
+    let fields = "timeout = \"60s\", linger = \"5s\", produces = \"proposal\"";
     bench.topic_kind("works", fields, works);
     bench.edit(|it| {
         it.replace("prompt = \"stdin\",", "prompt = \"stdin\", reads = \"claude-stream-json\",")

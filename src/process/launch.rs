@@ -237,6 +237,8 @@ pub(in crate::process) enum GuardOrder {
     Stop { cause: ExitCause },
     /// The final result was seen; start the linger clock.
     FinalResult,
+    /// The agent works on after that; stop the linger clock.
+    GoesOn,
     /// Part of an input for the agent, delivered once complete; `id` names the whole input.
     Input { id: String, is_last: bool, text: String },
     /// No further input comes: the agent's standard input ends with what is queued.

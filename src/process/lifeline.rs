@@ -57,6 +57,14 @@ impl GuardStopper {
         }
     }
 
+    /// Reports that the agent works again after a result that seemed final: the linger clock begins
+    /// anew with the next one.
+    pub fn goes_on(&self) {
+        if let Some(line) = self.line.upgrade() {
+            line.order(&GuardOrder::GoesOn);
+        }
+    }
+
     /// Sends input to an agent whose standard input is a pipe; the guard acknowledges `id` once it
     /// has all of it. Returns whether there is still a guard.
     pub fn input(&self, id: &str, text: &str) -> bool {

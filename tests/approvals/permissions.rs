@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::show;
-use crate::support::{Bench, until, wait_for};
+use crate::support::{Bench, Call, until, wait_for};
 
 /// What an engine does that asks: `ask INPUT FILE` leaves in FILE what it was told.
 const ASK: &str = "\
@@ -186,6 +186,49 @@ fn who_goes_on_after_a_call_that_waits_has_no_verdict_before_the_decision() {
     let message = sent["message_id"].as_str().unwrap();
     let answer = bench.get(&format!("/api/messages/{message}/await?timeout=55")).ok();
     assert_eq!(answer["reply"], "done", "{answer}");
+    server.stop();
+}
+
+/// Two sub-agents ask, and nobody decides in time: the job waits for one decision, and gets the
+/// other one as a message.
+#[test]
+fn the_decision_on_each_call_that_waits_reaches_its_job() {
+    let bench = Bench::new();
+    let agent = "if [ \"$1\" = --session-id ]; then\n\
+        echo \"$WB_TOKEN\" > \"$OUT/t\"; mv \"$OUT/t\" \"$OUT/token\"\n\
+        until [ -e \"$OUT/go\" ]; do sleep 0.02; done; exit 0\n\
+        else cat > \"$OUT/prompt\"; wb-agent inbox > \"$OUT/mail\"\n\
+        wb-agent complete --reply '\"done\"'; fi";
+    bench.inbox("t/asker", "timeout = \"60s\"", &asking(agent));
+    know_sessions(&bench);
+    let server = bench.serve();
+    let sent = bench.post("/api/messages", json!({"to": "topic:t/asker", "payload": {}})).ok();
+    let token = bench.wait_left("token");
+    let as_job = |target: &str, body| bench.send(&Call::post(target, body).token(token.trim()));
+    let ask = |command: &str| {
+        let call = json!({"tool_name": "Bash", "input": {"command": command}});
+        as_job("/api/agent/permissions", call).ok()["id"].as_str().unwrap().to_owned()
+    };
+    let calls = [ask("make one"), ask("make two")];
+    // The second one twice: its engine may have lost the answer.
+    for id in [&calls[0], &calls[1], &calls[1]] {
+        let told = as_job(&format!("/api/agent/permissions/{id}/answer"), json!({})).ok();
+        assert_eq!((&told["behavior"], &told["interrupt"]), (&json!("deny"), &json!(true)));
+        assert_eq!(told["message"], "a person will decide later, end your turn now");
+    }
+    std::fs::write(bench.out.join("go"), "").unwrap();
+    let job = sent["job_id"].as_str().unwrap();
+    assert_eq!(bench.wait_status(job, "parked")["waits_for"], json!(calls[0]));
+    decide(&bench, &json!(calls[1]), "reject", json!({"note": "Not two."}));
+    assert_eq!(bench.wait_status(job, "parked")["waits_for"], json!(calls[0]));
+    decide(&bench, &json!(calls[0]), "approve", json!({}));
+    let message = sent["message_id"].as_str().unwrap();
+    let answer = bench.get(&format!("/api/messages/{message}/await?timeout=55")).ok();
+    assert_eq!(answer["reply"], "done", "{answer}");
+    let (prompt, mail) = (bench.left("prompt"), bench.left("mail"));
+    assert!(prompt.contains("make one") && prompt.contains("was allowed"), "{prompt}");
+    assert!(mail.contains(&calls[1]) && mail.contains("Not two."), "{mail}");
+    assert_eq!(mail.matches(calls[1].as_str()).count(), 1, "{mail}");
     server.stop();
 }
 

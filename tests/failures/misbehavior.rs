@@ -377,6 +377,27 @@ fn an_agent_that_hangs_after_its_result_is_ended() {
     server.stop();
 }
 
+/// What Claude Code does that waits for a command in the background.
+#[test]
+fn a_turn_after_a_result_is_not_ended() {
+    let bench = Bench::new();
+    let works = "echo '{\"type\":\"result\",\"is_error\":false}'; sleep 0.5\n\
+        echo '{\"type\":\"system\",\"subtype\":\"init\"}'\n\
+        n=0; while [ $n -lt 60 ]; do n=$((n + 1)); sleep 0.1\n\
+        echo '{\"type\":\"assistant\",\"message\":{\"content\":[]}}'; done\n\
+        printf 'new\\n' | propose; echo '{\"type\":\"result\",\"is_error\":false}'";
+    let fields = "timeout = \"60s\", linger = \"5s\", produces = \"proposal\"";
+    bench.topic_kind("works", fields, works);
+    bench.edit(|it| {
+        it.replace("prompt = \"stdin\",", "prompt = \"stdin\", reads = \"claude-stream-json\",")
+    });
+    let server = bench.serve();
+    let topic = bench.topic("guide.md", "The first line.", "Say it better.");
+    let job = bench.ended(&bench.job_on("works", &topic));
+    assert_eq!(job["status"], "succeeded", "{job:#}");
+    server.stop();
+}
+
 /// Runs inside of an agent, started by its script; does nothing otherwise. Fills the socket with
 /// nonsense, with connections that say nothing, and with requests.
 #[test]

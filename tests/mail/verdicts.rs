@@ -53,6 +53,26 @@ fn an_instance_ends_with_its_verdict() {
     bench.quiet();
 }
 
+/// What an engine prints at the end of a turn is no verdict: its agent may wait for a command.
+#[test]
+fn a_result_without_a_verdict_does_not_end_an_instance() {
+    let bench = Bench::new();
+    let result = "echo '{\"type\":\"result\",\"is_error\":false}'";
+    let waits = format!("{result}; sleep 2.5; wb-agent complete --reply '\"late\"'");
+    bench.inbox("t/waits", "timeout = \"60s\", linger = \"1s\"", &waits);
+    let hangs = format!("{result}; while :; do sleep 0.1; done");
+    bench.inbox("t/hangs", "timeout = \"60s\", linger = \"1s\", idle = \"2s\"", &hangs);
+    bench.edit(|it| {
+        it.replace("prompt = \"stdin\",", "prompt = \"stdin\", reads = \"claude-stream-json\",")
+    });
+    let server = bench.serve();
+    let (job, told) = outcome(&bench, "t/waits");
+    assert_eq!((&job["status"], &told["reply"]), (&json!("succeeded"), &json!("late")), "{job:#}");
+    let (job, _) = outcome(&bench, "t/hangs");
+    assert_eq!(job["reason"], "idle_timeout", "{job:#}");
+    server.stop();
+}
+
 #[test]
 fn a_reply_that_does_not_fit_can_be_corrected() {
     let bench = Bench::new();

@@ -36,6 +36,21 @@ async fn each_clock_ends_its_job() {
     check("echo result; sleep 60", linger, ExitCause::Linger).await;
 }
 
+/// Its clock stands still until the next result.
+#[tokio::test]
+async fn an_agent_that_works_on_after_a_result_is_not_ended() {
+    let rig = Rig::new();
+    let clocks = Clocks { linger_ms: 2_000, ..CLOCKS };
+    let launch = Launch { clocks, ..rig.launch("echo result; sleep 3; exit 5") };
+    let mut guard = rig.start(launch).await;
+    let stopper = guard.stopper();
+    event(&mut guard, |it| matches!(it, GuardEvent::Output { .. })).await;
+    stopper.final_result();
+    stopper.goes_on();
+    let record = recorded(guard).await;
+    assert_eq!((record.cause, record.code), (ExitCause::Exit, Some(5)), "{record:?}");
+}
+
 #[tokio::test]
 async fn an_agent_in_time_meets_no_clock() {
     let rig = Rig::new();

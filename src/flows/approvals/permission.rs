@@ -246,7 +246,10 @@ fn leave(tx: &Tx<'_>, works: &Works, job: &Job, asked: &Approval) -> Result<Perm
     }
     if resume::require_resumable(&config, job).is_ok() {
         approvals::leave(tx, &asked.id)?;
-        jobs::wait_for(tx, job, &asked.id)?;
+        // It waits for one; what is decided on calls that others of its agents made is mail.
+        if job.waits_for.is_none() {
+            jobs::wait_for(tx, job, &asked.id)?;
+        }
         return Ok(deny("a person will decide later, end your turn now", true));
     }
     let wait = config.kind_of_job(&job.kind).map(|it| it.permission_wait).unwrap_or_default();

@@ -3,9 +3,12 @@
 //! Key order and fields vary between versions; unknown ones are ignored. The last `result` line
 //! counts: `is_error` (not `subtype`, which is "success" for a refused key), `total_cost_usd`,
 //! `modelUsage`, `num_turns`, `session_id`. Its `usage` omits sub-agents and interrupted turns;
-//! `modelUsage` includes them. Until that line arrives, tokens are those of the messages so far. Of
-//! the chunks added by `--include-partial-messages` (`stream_event`) only tokens are read, since
-//! each text is repeated.
+//! `modelUsage` includes them, and all turns before. Tokens are those of that line and of the
+//! messages after it. Of the chunks added by `--include-partial-messages` (`stream_event`) only
+//! tokens are read, since each text is repeated.
+//!
+//! A `result` need not be the last: with a background command, Claude Code waits for that and takes
+//! another turn by itself, which a second `init` begins.
 
 use serde_json::{Value, json};
 
@@ -33,14 +36,17 @@ pub(super) fn read_line(line: &str, now: Millis, report: &mut Report) -> Reading
         report.session_ref = Some(session.to_owned());
     }
     match object["type"].as_str().unwrap_or_default() {
-        "system" if object["subtype"] == "init" => one(json!({
-            "type": "start",
-            "model": object["model"],
-            "version": object["claude_code_version"],
-            "session": object["session_id"],
-            "skills": object["skills"],
-            "tools": object["tools"],
-        })),
+        "system" if object["subtype"] == "init" => {
+            let start = json!({
+                "type": "start",
+                "model": object["model"],
+                "version": object["claude_code_version"],
+                "session": object["session_id"],
+                "skills": object["skills"],
+                "tools": object["tools"],
+            });
+            Reading { entries: vec![start], is_final: Some(false) }
+        }
         "system" if object["subtype"] == "api_retry" => {
             report.summary = Some(trouble(&object));
             one(json!({
@@ -60,7 +66,7 @@ pub(super) fn read_line(line: &str, now: Millis, report: &mut Report) -> Reading
                 report.limit = None;
             }
             count(&object["message"], report);
-            Reading { entries: assistant(&object), is_final: false }
+            Reading { entries: assistant(&object), is_final: Some(false) }
         }
         "stream_event" => {
             piece(&object["event"], report);
@@ -68,7 +74,7 @@ pub(super) fn read_line(line: &str, now: Millis, report: &mut Report) -> Reading
         }
         "user" => {
             report.is_cut_in_call |= blocks(&object).any(|it| it["text"] == CUT_IN_CALL);
-            Reading { entries: tool_results(&object), is_final: false }
+            Reading { entries: tool_results(&object), is_final: None }
         }
         "result" => result(&object, now, report),
         _ => Reading::default(),
@@ -240,8 +246,12 @@ fn result(object: &Value, now: Millis, report: &mut Report) -> Reading {
         "is_error": report.is_error,
         "permission_denials": object["permission_denials"].as_array().map_or(0, Vec::len),
     });
-    let sums = model_usage(object).usage().or_else(|| report.tally.usage());
-    for (name, value) in sums.into_iter().flatten() {
+    let (models, since) = (model_usage(object), std::mem::take(&mut report.tally));
+    match models.usage() {
+        Some(_) => report.told = models,
+        None => report.told.absorb(since),
+    }
+    for (name, value) in report.told.usage().into_iter().flatten() {
         counts[name] = value;
     }
     report.usage = Some(counts.clone());
@@ -251,7 +261,7 @@ fn result(object: &Value, now: Millis, report: &mut Report) -> Reading {
     });
     let mut usage_entry = counts;
     usage_entry["type"] = json!("usage");
-    Reading { entries: vec![usage_entry, done], is_final: true }
+    Reading { entries: vec![usage_entry, done], is_final: Some(true) }
 }
 
 #[cfg(test)]
@@ -266,7 +276,7 @@ mod tests {
             "session_id":"s-1",
             "total_cost_usd":0.25,"num_turns":2,"usage":{"input_tokens":7,"output_tokens":3}}"#;
         let reading = read_line(line, NOW, &mut report);
-        assert!(reading.is_final);
+        assert_eq!(reading.is_final, Some(true));
         assert!(report.is_error);
         assert_eq!(report.cost_usd, Some(0.25));
         assert_eq!(report.session_ref.as_deref(), Some("s-1"));
@@ -399,9 +409,23 @@ mod tests {
         let line = r#"{"type":"result","subtype":"error_max_budget_usd","is_error":true,
             "errors":["[ede_diagnostic] x","Reached maximum budget ($0.1)"],
             "total_cost_usd":0.5451550000000001}"#;
-        assert!(read_line(line, NOW, &mut report).is_final);
+        assert_eq!(read_line(line, NOW, &mut report).is_final, Some(true));
         assert_eq!(report.summary.as_deref(), Some("Reached maximum budget ($0.1)"));
         assert_eq!(report.cost_usd, Some(0.545155));
+    }
+
+    #[test]
+    fn a_turn_after_a_result_shows_that_it_was_not_the_last() {
+        let mut report = Report::default();
+        let mut tells = |line: &str| read_line(line, NOW, &mut report).is_final;
+        assert_eq!(tells(r#"{"type":"result","is_error":false}"#), Some(true));
+        // What it says of itself, and what comes from elsewhere, begins no turn.
+        for line in ["bye", r#"{"type":"system","subtype":"status"}"#, r#"{"type":"user"}"#] {
+            assert_eq!(tells(line), None, "{line}");
+        }
+        assert_eq!(tells(r#"{"type":"system","subtype":"init"}"#), Some(false));
+        assert_eq!(tells(r#"{"type":"assistant","message":{}}"#), Some(false));
+        assert_eq!(tells(r#"{"type":"result","is_error":false}"#), Some(true));
     }
 
     #[test]
@@ -409,7 +433,7 @@ mod tests {
         let mut report = Report::default();
         assert_eq!(read_line("not json", NOW, &mut report).entries.len(), 1);
         for line in ["{}", r#"{"type":7}"#, r#"{"type":"assistant","message":5}"#, "[]", "null"] {
-            assert!(!read_line(line, NOW, &mut report).is_final, "{line}");
+            assert_ne!(read_line(line, NOW, &mut report).is_final, Some(true), "{line}");
         }
     }
 

@@ -33,7 +33,7 @@ pub(super) fn read_line(line: &str, now: Millis, report: &mut Report) -> Reading
         if !is_piece {
             entries.extend(end_of_text(report));
         }
-        return Reading { entries, is_final: false };
+        return Reading { entries, is_final: None };
     }
     let mut entries: Vec<Value> = end_of_text(report).into_iter().collect();
     match kind {
@@ -70,11 +70,11 @@ pub(super) fn read_line(line: &str, now: Millis, report: &mut Report) -> Reading
         }
         "result" => {
             entries.extend(result(&object, now, report));
-            return Reading { entries, is_final: true };
+            return Reading { entries, is_final: Some(true) };
         }
         _ => {}
     }
-    Reading { entries, is_final: false }
+    Reading { entries, is_final: None }
 }
 
 /// Notes a warning of the engine for the job's row, once.

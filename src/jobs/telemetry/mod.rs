@@ -55,13 +55,13 @@ const REMARKS_MAX: usize = 200;
 pub(super) struct Reading {
     /// Entries for the stream: `type` and its fields.
     pub(super) entries: Vec<Value>,
-    /// Whether this was the agent's final result.
-    pub(super) is_final: bool,
+    /// Whether this was its final result; `false` if it works, so that none before was, either.
+    pub(super) is_final: Option<bool>,
 }
 
 impl Reading {
     fn one(entry: Value) -> Reading {
-        Reading { entries: vec![entry], is_final: false }
+        Reading { entries: vec![entry], is_final: None }
     }
 }
 
@@ -92,7 +92,8 @@ pub(super) struct Report {
     pub(super) warnings: Vec<String>,
     /// Why its listener could not go on, although it had more to say.
     pub(super) unheard: Option<String>,
-    /// The tokens reported so far, until a line reports the total.
+    /// Tokens: what a line told as the total, and what was reported since.
+    told: tally::Tally,
     tally: tally::Tally,
     /// Text of the agent that may continue.
     open_text: String,
@@ -286,15 +287,15 @@ impl Telemetry {
         Ok(())
     }
 
-    /// Reads new output. Returns whether it contained the agent's final result.
+    /// Reads new output. Returns whether the agent is at its end, as far as that tells.
     ///
     /// # Errors
     /// `unavailable` if the files of the job cannot be read or written.
-    pub(super) fn pump(&mut self) -> Result<bool> {
+    pub(super) fn pump(&mut self) -> Result<Option<bool>> {
         if self.reads.is_none() {
-            return Ok(false);
+            return Ok(None);
         }
-        let mut is_final = false;
+        let mut is_final = None;
         loop {
             let read = read_output(&self.dir, Stream::Stdout, self.offset, CHUNK_BYTES_MAX);
             self.is_deaf |= read.is_err();
@@ -315,7 +316,7 @@ impl Telemetry {
             }
             self.offset = chunk.next_offset;
             self.at = chunk.offset;
-            is_final |= self.take(&chunk.bytes)?;
+            is_final = self.take(&chunk.bytes)?.or(is_final);
         }
     }
 
@@ -332,8 +333,8 @@ impl Telemetry {
         self.keep(last.into_iter().collect())
     }
 
-    fn take(&mut self, bytes: &[u8]) -> Result<bool> {
-        let mut is_final = false;
+    fn take(&mut self, bytes: &[u8]) -> Result<Option<bool>> {
+        let mut is_final = None;
         for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
             self.at += piece.len() as u64;
             let is_whole = piece.ends_with(b"\n");
@@ -352,18 +353,18 @@ impl Telemetry {
             if is_whole {
                 let line = std::mem::take(&mut self.partial);
                 if !std::mem::take(&mut self.is_skipping) {
-                    is_final |= self.line(&line)?;
+                    is_final = self.line(&line)?.or(is_final);
                 }
             }
         }
         Ok(is_final)
     }
 
-    fn line(&mut self, line: &[u8]) -> Result<bool> {
+    fn line(&mut self, line: &[u8]) -> Result<Option<bool>> {
         let text = String::from_utf8_lossy(line);
         let text = text.trim();
         if text.is_empty() {
-            return Ok(false);
+            return Ok(None);
         }
         // Before anything is read of it: what is cut short would hide the rest of a secret.
         let covered = self.veil.cover_line(text);
@@ -380,7 +381,7 @@ impl Telemetry {
             if let Some(said) = entries.iter().rfind(|it| it["type"] == "text") {
                 self.report.summary = said["text"].as_str().map(str::to_owned);
             }
-            return self.keep(entries).map(|()| false);
+            return self.keep(entries).map(|()| None);
         }
         if self.reads != Some(Reads::Plain) && !text.starts_with('{') {
             self.report.stray = Some(truncate_chars(text, TEXT_CHARS_MAX));
@@ -393,11 +394,11 @@ impl Telemetry {
             Some(Reads::Plain) if self.hearing.as_ref().is_some_and(Hearing::is_by_hooks) => {
                 match hooks::words(text) {
                     Some(words) => plain::read_line(&words, now, &mut self.report),
-                    None => return Ok(false),
+                    None => return Ok(None),
                 }
             }
             Some(Reads::Plain | Reads::PiRpc) => plain::read_line(text, now, &mut self.report),
-            None => return Ok(false),
+            None => return Ok(None),
         };
         self.keep(reading.entries)?;
         Ok(reading.is_final)
@@ -470,7 +471,7 @@ mod tests {
         for line in lines.lines() {
             let reading = read(line, now, &mut report);
             entries.extend(reading.entries);
-            ends += usize::from(reading.is_final);
+            ends += usize::from(reading.is_final == Some(true));
         }
         (report, entries, ends)
     }

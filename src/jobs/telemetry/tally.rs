@@ -107,16 +107,27 @@ impl Tally {
         }
     }
 
+    /// Counts what another one has counted.
+    pub(super) fn absorb(&mut self, other: Tally) {
+        let open = other.open.into_iter().map(|(_, model, tokens)| (model, tokens));
+        other.models.into_iter().chain(open).for_each(|(model, tokens)| self.add(&model, &tokens));
+    }
+
+    /// Returns the tokens of all models.
+    pub(super) fn sum(&self) -> Tokens {
+        let mut sum = Tokens::default();
+        let open = self.open.iter().map(|it| &it.2);
+        self.models.values().chain(open).for_each(|tokens| sum.add(tokens));
+        sum
+    }
+
     /// Returns the row's `usage`; `None` if nothing was counted.
     pub(super) fn usage(&self) -> Option<Map<String, Value>> {
-        let mut all = self.clone();
-        for (_, model, tokens) in std::mem::take(&mut all.open) {
-            all.add(&model, &tokens);
-        }
+        let mut all = Tally::default();
+        all.absorb(self.clone());
         // A model that was requested but never answered used nothing.
         all.models.retain(|_, tokens| !tokens.is_nothing());
-        let mut sum = Tokens::default();
-        all.models.values().for_each(|tokens| sum.add(tokens));
+        let sum = all.sum();
         if all.models.is_empty() {
             return None;
         }
@@ -139,7 +150,9 @@ impl Tally {
 impl Report {
     /// Adopts the tokens so far as those of the run, since its last line may never arrive.
     pub(super) fn keep_tally(&mut self) {
-        if let Some(usage) = self.tally.usage() {
+        let mut all = self.told.clone();
+        all.absorb(self.tally.clone());
+        if let Some(usage) = all.usage() {
             self.usage = Some(Value::Object(usage));
             self.keep_partial();
         }
@@ -156,6 +169,8 @@ impl Report {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::jobs::telemetry::claude;
+    use crate::jobs::telemetry::tests::{NOW, read_all};
 
     fn tokens(input: u64, output: u64) -> Tokens {
         Tokens { input, output, ..Tokens::default() }
@@ -196,5 +211,38 @@ mod tests {
             (&json!(u64::MAX), &json!(1_000))
         );
         assert!(tally.open.len() <= OPEN_MAX);
+    }
+
+    #[test]
+    fn a_turn_without_its_result_adds_to_what_earlier_turns_took() {
+        let said = |id: &str| {
+            json!({"type": "assistant", "message": {
+                "id": id, "model": "large", "content": [],
+                "usage": {"input_tokens": 100, "output_tokens": 1},
+            }})
+        };
+        let result = |input: u64, output: u64| {
+            json!({
+                "type": "result", "is_error": false, "total_cost_usd": 0.5,
+                "modelUsage": {"large": {"inputTokens": input, "outputTokens": output}},
+            })
+        };
+        let took = |lines: &[Value]| {
+            let lines: Vec<String> = lines.iter().map(Value::to_string).collect();
+            let usage = read_all(&lines.join("\n"), NOW, claude::read_line).0.usage.unwrap();
+            let count = |name: &str| usage[name].as_u64().unwrap();
+            (count("input_tokens"), count("output_tokens"), usage["is_partial"] == true)
+        };
+        let first = [said("m1"), said("m1"), result(100, 40)];
+        assert_eq!(took(&first), (100, 40, false));
+        let cut = [&first[..], &[said("m2"), said("m3"), said("m3")]].concat();
+        assert_eq!(took(&cut), (300, 42, true));
+        let second = [&cut[..], &[result(300, 90)]].concat();
+        assert_eq!(took(&second), (300, 90, false));
+        assert_eq!(took(&[&second[..], &[said("m4")]].concat()), (400, 91, true));
+        // Older versions tell no sums: those of the messages count.
+        let old = json!({"type": "result", "is_error": false});
+        assert_eq!(took(&[said("m1"), old.clone()]), (100, 1, false));
+        assert_eq!(took(&[said("m1"), old, said("m2")]), (200, 2, true));
     }
 }

@@ -4,8 +4,8 @@
 use serde_json::{Value, json};
 
 use crate::jobs::rows::usage::TurnSpent;
-use crate::jobs::speak::{Fact, Hearing};
-use crate::jobs::telemetry::Telemetry;
+use crate::jobs::speak::{Fact, Hearing, Tokens};
+use crate::jobs::telemetry::{Report, Telemetry};
 use crate::script::Reads;
 
 /// What was spent in a turn without an end.
@@ -27,8 +27,14 @@ impl Telemetry {
     /// Notes what the turn that runs has spent, as its process has ended.
     pub(super) fn end_turn(&mut self) {
         // One more than there is: the last line may have been heard without this.
-        let (at, reads) = (self.at + 1, self.reads);
-        let spent = self.hearing.as_mut().and_then(|it| spent(it, reads));
+        let at = self.at + 1;
+        let spent = match (&mut self.hearing, self.reads) {
+            (Some(_), Some(Reads::ClaudeStreamJson)) => Some(since_result(&self.report)),
+            (Some(hearing), reads) => spent(hearing, reads),
+            (None, _) => None,
+        };
+        let is_any = |it: &TurnSpent| it.tokens.sum() > 0 || it.cost_usd.is_some_and(|it| it > 0.0);
+        let spent = spent.filter(is_any);
         self.unended = spent.filter(|_| at > self.heard).map(|spent| Unended { at, spent });
     }
 }
@@ -50,11 +56,23 @@ fn spent(hearing: &mut Hearing, reads: Option<Reads>) -> Option<TurnSpent> {
         _ => return None,
     };
     let mut facts = ends.iter().flat_map(|it| hearing.line(&it.to_string()));
-    let spent = facts.find_map(|fact| match fact {
+    facts.find_map(|fact| match fact {
         Fact::Ended { tokens, cost_usd, .. } => Some(TurnSpent { tokens, cost_usd, ms: 0 }),
         _ => None,
-    });
-    spent.filter(|it| it.tokens.sum() > 0 || it.cost_usd.is_some_and(|it| it > 0.0))
+    })
+}
+
+/// Returns what the messages of Claude Code tell since its last result. Their output is told as
+/// they begin, and their cost not at all.
+fn since_result(report: &Report) -> TurnSpent {
+    let sum = report.tally.sum();
+    let tokens = Tokens {
+        read: sum.input,
+        cached: sum.cache_read,
+        stored: sum.cache_creation,
+        written: sum.output,
+    };
+    TurnSpent { tokens, cost_usd: None, ms: 0 }
 }
 
 #[cfg(test)]
@@ -111,6 +129,25 @@ mod tests {
             assert_eq!(left(printed, form, at - 1).0, unended);
             assert_eq!(left(printed, form, at).0, None);
         }
+    }
+
+    #[test]
+    fn messages_of_claude_after_its_last_result_are_counted_once() {
+        let form = (Reads::ClaudeStreamJson, Speaks::ClaudeStreamJson);
+        let said = |id: &str| {
+            let usage = json!({"input_tokens": 100, "output_tokens": 1});
+            let message = json!({"id": id, "model": "large", "content": [], "usage": usage});
+            format!("{}\n", json!({"type": "assistant", "message": message}))
+        };
+        let models = json!({"large": {"inputTokens": 100, "outputTokens": 40}});
+        let result = json!({"type": "result", "is_error": false, "modelUsage": models});
+        let ended = format!("{}{result}\n", said("m1"));
+        assert_eq!(left(&ended, form, 0), (None, 140));
+        let cut = format!("{ended}{}", said("m2"));
+        let (unended, sum) = left(&cut, form, 0);
+        let Unended { at, spent } = unended.expect("a turn runs");
+        assert_eq!((at, spent.tokens.sum(), sum), (cut.len() as u64 + 1, 101, 140));
+        assert_eq!(left(&cut, form, at).0, None);
     }
 
     #[test]

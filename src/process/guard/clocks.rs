@@ -37,6 +37,11 @@ impl ClockState {
         self.final_result.get_or_insert(now);
     }
 
+    /// Records that the agent works on: its last result was not its final one.
+    pub(in crate::process::guard) fn note_work(&mut self) {
+        self.final_result = None;
+    }
+
     /// Returns the clock that has run out, if any.
     pub(in crate::process::guard) fn due(&self, now: Instant) -> Option<ExitCause> {
         self.deadline().filter(|(at, _)| *at <= now).map(|(_, cause)| cause)
@@ -83,6 +88,16 @@ mod tests {
         state.note_final_result(at(90));
         assert_eq!(state.due(at(149)), None);
         assert_eq!(state.due(at(150)), Some(ExitCause::Linger));
+        state.note_output(at(140));
+        state.note_work();
+        assert_eq!(state.due(at(159)), None, "it was not its last result");
+        assert_eq!(state.due(at(160)), Some(ExitCause::IdleTimeout));
+        state.note_final_result(at(155));
+        assert_eq!(state.due(at(254)), None);
+        assert_eq!(state.due(at(255)), Some(ExitCause::Linger));
+        state.note_work();
+        state.note_output(at(990));
+        assert_eq!(state.due(at(1_000)), Some(ExitCause::WallTimeout), "in total as before");
         let mut state = ClockState::new(Clocks { wall_ms: Some(500), ..clocks }, begin);
         state.note_output(at(40));
         state.note_call(true, at(45));

@@ -350,6 +350,7 @@ impl Job<'_> {
                     cause => cause,
                 }),
                 GuardOrder::FinalResult => self.clocks.note_final_result(Instant::now()),
+                GuardOrder::GoesOn => self.clocks.note_work(),
                 GuardOrder::InCall { is_open } => self.clocks.note_call(is_open, Instant::now()),
                 GuardOrder::Input { id, is_last, text } => {
                     if self.feed.add(id.clone(), is_last, &text) {

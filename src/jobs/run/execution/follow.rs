@@ -417,11 +417,20 @@ async fn hear(
     } else if telemetry.as_ref().is_some_and(Telemetry::is_deaf) {
         error!(job_id = %job.id, "what its agent prints is gone: it is ended");
         stopper.stop(ExitCause::Stopped);
-    // What ends a turn does not end an agent that lives on, nor one that may get another text.
-    } else if is_final && job.pool != Pool::Live && !outside.rest.is_on() {
-        stopper.final_result();
+    } else if ends_with_result(job, outside) {
+        match is_final {
+            Some(true) => stopper.final_result(),
+            Some(false) => stopper.goes_on(),
+            None => {}
+        }
     }
     note_all((inner, job), telemetry, outside, stop).await
+}
+
+/// Returns whether an agent's result is its end: it is none for one that lives on, that may get
+/// another text, or that owes a verdict, which may wait for a command of its own.
+fn ends_with_result(job: &Job, outside: &Running) -> bool {
+    job.pool != Pool::Live && !outside.rest.is_on() && job.message_id.is_none()
 }
 
 /// Reads what an agent has printed until now, and writes it down.
@@ -435,18 +444,18 @@ pub(super) async fn read_on(
     note_all(at, telemetry, outside, stop).await
 }
 
-/// Reads what the agent has printed since; whether its final result was among it.
+/// Reads what the agent has printed since; whether it is at its end, as far as that tells.
 pub(in crate::jobs) async fn pump(
     telemetry: Option<Telemetry>,
     job: &Job,
     remarks: Vec<Remark>,
     is_last: bool,
-) -> (Option<Telemetry>, bool) {
-    let Some(mut telemetry) = telemetry else { return (None, false) };
+) -> (Option<Telemetry>, Option<bool>) {
+    let Some(mut telemetry) = telemetry else { return (None, None) };
     let pumped = tokio::task::spawn_blocking(move || {
         // An agent is refused before it prints so.
         let found = telemetry.remark(remarks).and_then(|()| match is_last {
-            true => telemetry.finish().map(|()| false),
+            true => telemetry.finish().map(|()| None),
             false => telemetry.pump(),
         });
         (telemetry, found)
@@ -456,11 +465,11 @@ pub(in crate::jobs) async fn pump(
         Ok((telemetry, Err(cause))) => {
             // Telemetry never decides; a job is not failed for the want of it.
             warn!(job_id = %job.id, "telemetry: {}", cause.chain());
-            (Some(telemetry), false)
+            (Some(telemetry), None)
         }
         Err(cause) => {
             error!(job_id = %job.id, "telemetry: {cause}");
-            (None, false)
+            (None, None)
         }
     }
 }

@@ -31,7 +31,7 @@ impl Present {
             let mut items = plan.items.iter_mut();
             let ready = items.find(|it| it.name == name && it.outcome == Outcome::Ready);
             let Some(item) = ready else { continue };
-            // Nothing is lost with a name of nothing.
+            // A ref to an object that does not exist has no commits to lose.
             if !repo.has_object(is).await? {
                 continue;
             }
@@ -43,8 +43,8 @@ impl Present {
             };
             item.outcome = Outcome::NotKept;
             item.why = Some(format!(
-                "{what}, up to {}, which may be somebody's: `--commits`, or its name, restores it \
-                 all the same",
+                "{what} (the last is {}), perhaps someone else's: name it, or pass `--commits`, to \
+                 restore it anyway",
                 &is.as_str()[..12]
             ));
         }

@@ -111,7 +111,7 @@ fn lane_of(input: &str, values: &Map<String, Value>) -> Option<String> {
     match values.get(input)? {
         Value::Null => None,
         Value::String(text) => Some(format!("{input}={text}")),
-        // One that was written otherwise before is the same.
+        // Jobs that an earlier version accepted may still have `3.0`.
         other => Some(format!("{input}={}", number::as_whole(other.clone()))),
     }
 }

@@ -93,8 +93,8 @@ retried already are skipped. A retry waits if its lane is busy. --wait follows a
     /// Restore what changed in the repository while a job was running
     #[command(after_help = "\
 Without names, restores everything or nothing; later changes are never overwritten. A branch that
-got commits meanwhile is only moved back if it is named, or with --commits: they may be somebody
-else's. The state the job left stays in refs/wiki-browser/jobs/ID/after, for `git restore --source`.
+gained commits is only moved back if you name it or pass --commits: they may be someone else's work.
+The state the job left stays in refs/wiki-browser/jobs/ID/after, for `git restore --source`.
 
 Exits 0 if everything requested is as before the job, 1 if something was not restored.")]
     Restore {
@@ -103,7 +103,7 @@ Exits 0 if everything requested is as before the job, 1 if something was not res
         /// Only these: paths, branches, HEAD or .git/NAME
         #[arg(value_name = "NAME")]
         names: Vec<String>,
-        /// Also move branches back that got commits meanwhile
+        /// Also move back branches that gained commits during the job
         #[arg(long, conflicts_with = "names")]
         commits: bool,
         /// Only list what can be restored

@@ -16,7 +16,7 @@ use crate::base::{Context, Error, ErrorKind, Result, truncate_chars};
 use crate::documents::git::failure::failure;
 use crate::documents::git::reach::Reach;
 use crate::documents::git::settings::Settings;
-use crate::documents::git::special::Gate;
+use crate::documents::git::special::{Gate, gone};
 use crate::process::{COMMAND_NOT_STARTED, COMMAND_TIMEOUT, Children, Run, run};
 
 /// Timeout of a call that only reads.
@@ -174,6 +174,12 @@ impl Git {
         }
     }
 
+    /// Returns whether no call is running.
+    #[cfg(test)]
+    pub(super) fn is_idle(&self) -> bool {
+        self.slots.available_permits() == CALLS_MAX
+    }
+
     /// Returns a variable that every call gets.
     pub(in crate::documents) fn variable(&self, name: &str) -> Option<&str> {
         let found = self.environment.iter().find(|(it, _)| it == name);
@@ -237,9 +243,26 @@ impl Call<'_> {
     /// `unavailable` if git cannot be started or times out, with code `special_file` if it would
     /// wait for ever; `too_large` if it prints too much.
     pub(in crate::documents) async fn run(self) -> Result<Answer> {
-        if let Some(gate) = self.git.gate() {
-            gate.pass(self.git, Reach::of(&self.args), false).await?;
+        let (git, reach) = (self.git, Reach::of(&self.args));
+        let Some(gate) = git.gate() else { return self.start().await };
+        let mut found = gate.found(reach);
+        gate.pass(git, reach, false).await?;
+        if self.writes {
+            // A killed one leaves its locks.
+            return self.start().await;
         }
+        // The look may be old, and what a job made meanwhile would be waited for.
+        tokio::select! {
+            answer = Box::pin(self.start()) => answer,
+            () = found.wait() => {
+                gate.pass(git, reach, true).await?;
+                Err(gone())
+            }
+        }
+    }
+
+    /// Starts git, and waits for its end.
+    async fn start(self) -> Result<Answer> {
         let slot = Arc::clone(&self.git.slots).acquire_owned().await;
         let _slot = slot.context(ErrorKind::Unavailable, || "the server is stopping".to_owned())?;
         let what = self.args.chunks(2).find(|it| it[0] != "-c").map(|it| it[0].clone());

@@ -1,13 +1,15 @@
 //! What stands at a name that git opens and is neither a file nor a folder: a FIFO, a socket, a
 //! device. Git waits at a FIFO until it is ended, and leaves its locks.
 //!
-//! **Invariant:** no git is started while one is there, and none is ever opened here.
+//! **Invariant:** no git is started while one is known to be there, one that only reads ends as soon
+//! as one is found, and none is ever opened here.
 
 use std::os::unix::fs::MetadataExt as _;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
+use tokio::sync::watch;
 use tokio::time::Instant;
 
 use crate::base::{Error, Result, fault};
@@ -47,9 +49,40 @@ type Named = (&'static str, Utf8PathBuf);
 /// size, and its ctime, which no program can set.
 type ConfigFacts = Vec<Option<(u64, u64, i64, i64)>>;
 
-/// Until when the last look holds, if it found nothing. Held across `.await`: whoever comes
-/// meanwhile waits for the same look.
-type Look = tokio::sync::Mutex<Option<Instant>>;
+/// The looks at one part of the repository.
+#[derive(Default)]
+struct Look {
+    /// Until when the last one holds, if it found nothing. Held across `.await`: whoever comes
+    /// meanwhile waits for the same look.
+    free_until: tokio::sync::Mutex<Option<Instant>>,
+    /// Told of each that found something.
+    found: watch::Sender<()>,
+}
+
+/// Tells a call of git that something was found since this was made.
+pub(super) enum Found {
+    /// Its own look was enough.
+    Nowhere,
+    /// In git's folder.
+    Folder(watch::Receiver<()>),
+    /// In git's folder or the working tree.
+    Tree(watch::Receiver<()>, watch::Receiver<()>),
+}
+
+impl Found {
+    /// Ends as soon as something is found where the call may wait.
+    pub(super) async fn wait(&mut self) {
+        // An error would say that the gate is gone; the call holds it.
+        match self {
+            Found::Nowhere => std::future::pending().await,
+            Found::Folder(folder) => drop(folder.changed().await),
+            Found::Tree(folder, tree) => tokio::select! {
+                _ = folder.changed() => {}
+                _ = tree.changed() => {}
+            },
+        }
+    }
+}
 
 impl Gate {
     pub(super) fn new(top: &Utf8Path, git_dir: &Utf8Path, common: &Utf8Path) -> Gate {
@@ -86,6 +119,16 @@ impl Gate {
         }
     }
 
+    /// Returns what will tell of anything found from now on.
+    pub(super) fn found(&self, reach: Reach) -> Found {
+        let folder = || self.folder.found.subscribe();
+        match reach {
+            Reach::Index => Found::Nowhere,
+            Reach::Folder => Found::Folder(folder()),
+            Reach::Tree => Found::Tree(folder(), self.tree.found.subscribe()),
+        }
+    }
+
     async fn look(
         &self,
         last: &Look,
@@ -93,7 +136,7 @@ impl Gate {
         settings_of: Option<&Git>,
         how: fn(&mut Search),
     ) -> Result<()> {
-        let mut free_until = last.lock().await;
+        let mut free_until = last.free_until.lock().await;
         if !is_now && free_until.is_some_and(|it| Instant::now() < it) {
             return Ok(());
         }
@@ -103,7 +146,11 @@ impl Gate {
         if let Some(git) = settings_of {
             search.named = self.named(git).await?;
         }
-        refuse(&blocking(move || search.by(how)).await?)?;
+        let found = blocking(move || search.by(how)).await?;
+        if !found.is_empty() {
+            last.found.send_replace(());
+        }
+        refuse(&found)?;
         *free_until = Some(Instant::now() + FRESH.max(begun.elapsed() * FRESH_RATIO));
         Ok(())
     }
@@ -166,6 +213,12 @@ fn refuse(found: &[Special]) -> Result<()> {
     ))
     .code(SPECIAL_FILE)
     .hint(format!("nothing was changed. {remedy}")))
+}
+
+/// Returns why a call was ended for something that is gone already.
+pub(super) fn gone() -> Error {
+    let what = "git was ended, because it would have waited for a FIFO, a socket or a device";
+    Error::unavailable(what).code(SPECIAL_FILE).hint("that is gone again: try once more")
 }
 
 /// Refuses to open a repository in whose own folder git would wait.
@@ -232,6 +285,7 @@ impl Repo {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::process::{Children, which};
     use std::os::unix::net::UnixListener;
 
     #[test]
@@ -246,5 +300,39 @@ mod tests {
         assert_eq!(cause.code_str(), SPECIAL_FILE);
         assert!(cause.message().starts_with(".git/logs/HEAD is a socket,"), "{}", cause.message());
         assert!(cause.hint_str().unwrap().contains(&format!("`rm '{place}'`")));
+    }
+
+    /// A look may be older than what a job made meanwhile.
+    #[tokio::test]
+    async fn a_call_that_waits_ends_as_soon_as_somebody_finds_out_why() {
+        let program = which("git", &std::env::var("PATH").unwrap(), Utf8Path::new("/")).unwrap();
+        for (name, words) in [("HEAD", ["rev-parse", "HEAD"]), ("config", ["rev-list", "--all"])] {
+            let folder = tempfile::tempdir().unwrap();
+            let top = Utf8Path::from_path(folder.path()).unwrap();
+            let git_dir = top.join(GIT);
+            std::fs::create_dir_all(git_dir.join("objects")).unwrap();
+            std::fs::create_dir_all(git_dir.join("refs/heads")).unwrap();
+            std::fs::write(git_dir.join("HEAD"), "ref: refs/heads/main\n").unwrap();
+            let git = Git::new(program.clone(), top, Children::new());
+            let git = git.within((&git_dir, &git_dir), top);
+            let gate = git.gate().unwrap();
+            gate.pass(&git, Reach::Folder, true).await.unwrap();
+            let in_an_hour = Instant::now() + Duration::from_secs(3_600);
+            *gate.folder.free_until.lock().await = Some(in_an_hour);
+            let place = git_dir.join(name);
+            drop(std::fs::remove_file(&place));
+            nix::unistd::mkfifo(place.as_std_path(), nix::sys::stat::Mode::S_IRWXU).unwrap();
+            let is_started = async {
+                while git.is_idle() {
+                    tokio::task::yield_now().await;
+                }
+                gate.pass(&git, Reach::Folder, true).await.unwrap_err()
+            };
+            let (answer, found) = tokio::join!(git.call(&words).run(), is_started);
+            let cause = answer.err().unwrap();
+            assert_eq!((cause.code_str(), found.code_str()), (SPECIAL_FILE, SPECIAL_FILE));
+            assert!(cause.message().starts_with(&format!(".git/{name} is a FIFO")), "{cause}");
+            assert!(git.is_idle());
+        }
     }
 }

@@ -14,17 +14,23 @@ impl Patience {
     pub(crate) const MAX: Duration = Duration::from_secs(30);
 }
 
-/// Looks until something is so, or it has taken too long.
+/// The pauses between looks: a tenth of what was waited already, within these.
+const PAUSE_MIN: Duration = Duration::from_millis(4);
+const PAUSE_MAX: Duration = Duration::from_millis(50);
+
+/// Looks until something is so, or it has taken too long. What takes longer is looked at less
+/// often, because a look is a request or a process, and others are busy.
 pub(crate) fn within(limit: Duration, mut is_so: impl FnMut() -> bool) -> bool {
-    let deadline = Instant::now() + limit;
+    let begun = Instant::now();
     loop {
         if is_so() {
             return true;
         }
-        if Instant::now() >= deadline {
+        let waited = begun.elapsed();
+        if waited >= limit {
             return false;
         }
-        std::thread::park_timeout(Duration::from_millis(5));
+        std::thread::park_timeout((waited / 10).clamp(PAUSE_MIN, PAUSE_MAX));
     }
 }
 

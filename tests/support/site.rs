@@ -445,8 +445,11 @@ pub(crate) fn git(folder: &Utf8Path, args: &[&str]) -> String {
 /// The same with the exit code.
 #[allow(clippy::disallowed_methods, reason = "a test plays the user in a terminal")]
 pub(crate) fn try_git(folder: &Utf8Path, args: &[&str]) -> (i32, String) {
-    let mut command = Command::new("git");
-    command.args(args).current_dir(folder).env_clear().env("PATH", "/usr/bin:/bin");
+    // A path, because a name that is looked for in another `PATH` is started by a fork, and that
+    // takes longer the more memory the tests of this process have taken.
+    let mut command = Command::new("/usr/bin/git");
+    command.args(["-c", "maintenance.auto=false"]).args(args);
+    command.current_dir(folder).env_clear().env("PATH", "/usr/bin:/bin");
     command.env("HOME", "/nonexistent").env("GIT_CONFIG_NOSYSTEM", "1");
     for who in ["AUTHOR", "COMMITTER"] {
         command.env(format!("GIT_{who}_NAME"), "Una User");

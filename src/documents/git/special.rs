@@ -1,8 +1,8 @@
 //! What stands at a name that git opens and is neither a file nor a folder: a FIFO, a socket, a
 //! device. Git waits at a FIFO until it is ended, and leaves its locks.
 //!
-//! **Invariant:** no git is started while one is known to be there, one that only reads ends as soon
-//! as one is found, and none is ever opened here.
+//! **Invariant:** no git is started while one is known to be there, a git that only reads ends as
+//! soon as one is found, and none is ever opened here.
 
 use std::os::unix::fs::MetadataExt as _;
 use std::sync::{Mutex, PoisonError};
@@ -302,6 +302,12 @@ mod tests {
         assert!(cause.hint_str().unwrap().contains(&format!("`rm '{place}'`")));
     }
 
+    #[allow(clippy::disallowed_methods, reason = "a test makes a pipe")]
+    fn fifo(path: &Utf8Path) {
+        let made = std::process::Command::new("/usr/bin/mkfifo").arg(path).status().unwrap();
+        assert!(made.success());
+    }
+
     /// A look may be older than what a job made meanwhile.
     #[tokio::test]
     async fn a_call_that_waits_ends_as_soon_as_somebody_finds_out_why() {
@@ -321,7 +327,7 @@ mod tests {
             *gate.folder.free_until.lock().await = Some(in_an_hour);
             let place = git_dir.join(name);
             drop(std::fs::remove_file(&place));
-            nix::unistd::mkfifo(place.as_std_path(), nix::sys::stat::Mode::S_IRWXU).unwrap();
+            fifo(&place);
             let is_started = async {
                 while git.is_idle() {
                     tokio::task::yield_now().await;

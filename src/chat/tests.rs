@@ -8,7 +8,7 @@ use crate::base::{ApprovalId, ChatId, ChatMessageId, Clock, Ids, JobId, Millis, 
 use crate::chat::call::{self, CallState, NewCall, Target};
 use crate::chat::message::{self, NewMessage, Role, State};
 use crate::chat::session::{self, Change, Spent};
-use crate::store::{MIGRATIONS, Tx, migrate};
+use crate::store::{Tx, in_memory};
 
 struct Bench {
     connection: Connection,
@@ -19,10 +19,9 @@ struct Bench {
 
 impl Bench {
     fn new() -> Bench {
-        let connection = Connection::open_in_memory().unwrap();
+        let connection = in_memory();
         connection.pragma_update(None, "foreign_keys", true).unwrap();
         let clock = Clock::fixed(Millis(1_700_000_000_000));
-        migrate(&connection, MIGRATIONS, &clock).unwrap();
         let person: PersonId = "018bcfe5-6800-7000-8000-000000000001".parse().unwrap();
         let sql = "INSERT INTO persons (id, name, display_name, role, created_ms)
             VALUES (:id, 'ada', 'Ada', 'member', 0)";

@@ -6,7 +6,7 @@ use crate::api::topics::Topic;
 use crate::base::{Actor, BlobId, Clock, Ids, JobId, Millis, SourcePath, TopicId};
 use crate::documents::anchor::{NewAnchor, describe};
 use crate::documents::topics::topic::{self, NewTopic};
-use crate::store::{MIGRATIONS, Tx, migrate};
+use crate::store::{Tx, in_memory};
 
 pub(in crate::documents) const TEXT: &str = "# Plan\n\nWe build the bridge in May.\n\n## Risks\n\n\
     - rain stops the work\n- the steel comes late\n";
@@ -20,9 +20,8 @@ pub(in crate::documents) struct Fixture {
 impl Fixture {
     pub(in crate::documents) fn new() -> Fixture {
         let clock = Clock::fixed(Millis(1_700_000_000_000));
-        let connection = Connection::open_in_memory().unwrap();
+        let connection = in_memory();
         connection.pragma_update(None, "foreign_keys", true).unwrap();
-        migrate(&connection, MIGRATIONS, &clock).unwrap();
         Fixture { connection, ids: Ids::new(clock.clone()), clock }
     }
 

@@ -40,16 +40,14 @@ pub(crate) mod for_test {
     //! A migrated database in memory.
     use rusqlite::Connection;
 
-    use crate::base::{Clock, Millis};
-    use crate::store::{MIGRATIONS, migrate};
+    use crate::base::Millis;
+    use crate::store::in_memory;
 
     /// The time at which the tests of this module start.
     pub(crate) const START: Millis = Millis(1_700_000_000_000);
 
     pub(crate) fn database() -> Connection {
-        let connection = Connection::open_in_memory().unwrap();
-        migrate(&connection, MIGRATIONS, &Clock::fixed(START)).unwrap();
-        connection
+        in_memory()
     }
 }
 

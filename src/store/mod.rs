@@ -7,6 +7,8 @@
 pub mod backup;
 mod commit_count;
 pub mod events;
+#[cfg(test)]
+mod fixture;
 pub mod idempotency;
 mod migrate;
 pub mod other_rows;
@@ -34,6 +36,8 @@ use crate::base::{Clock, Context, DATABASE_CORRUPT, Error, ErrorKind, Ids, JobId
 
 pub use commit_count::{Loss, STATEMENTS as COMMIT_COUNT_STATEMENTS, loss};
 pub use events::StoredEvent;
+#[cfg(test)]
+pub(crate) use fixture::in_memory;
 pub use migrate::{MIGRATIONS, Migration, migrate};
 pub use read::peek;
 pub use stats::WriterStats;

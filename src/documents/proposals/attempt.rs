@@ -382,12 +382,11 @@ fn from_row(row: &Row<'_>) -> rusqlite::Result<Prepared> {
 mod tests {
     use super::*;
     use crate::base::{Clock, Ids, Millis};
-    use crate::store::{MIGRATIONS, migrate};
+    use crate::store::in_memory;
 
     fn with_proposal(work: impl FnOnce(&Tx<'_>, Attempt)) {
         let clock = Clock::fixed(Millis(1_000));
-        let mut connection = Connection::open_in_memory().unwrap();
-        migrate(&connection, MIGRATIONS, &clock).unwrap();
+        let mut connection = in_memory();
         let ids = Ids::new(clock);
         let attempt = Attempt {
             id: ids.mint(),
@@ -456,8 +455,7 @@ mod tests {
 
     #[test]
     fn no_statement_scans_a_table() {
-        let connection = Connection::open_in_memory().unwrap();
-        migrate(&connection, MIGRATIONS, &Clock::system()).unwrap();
+        let connection = in_memory();
         // All approvers are only requested by a restore, without a server.
         for (name, sql) in STATEMENTS.iter().filter(|it| it.0 != "attempt::approvers") {
             let mut plan = connection.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();

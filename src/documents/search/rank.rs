@@ -132,15 +132,13 @@ pub(super) fn scores(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::base::Clock;
     use crate::documents::search::find::{Filter, find};
     use crate::documents::search::mark;
-    use crate::store::{MIGRATIONS, migrate};
+    use crate::store::in_memory;
 
     #[test]
     fn a_word_that_very_many_hold_tells_nothing_apart() {
-        let connection = Connection::open_in_memory().unwrap();
-        migrate(&connection, MIGRATIONS, &Clock::system()).unwrap();
+        let connection = in_memory();
         let put = "INSERT INTO search_topic_words (rowid, title, body, marks) VALUES (?, ?, ?, ?)";
         let mut put = connection.prepare(put).unwrap();
         let row =

@@ -407,8 +407,7 @@ fn no_job(id: &JobId) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::base::Clock;
-    use crate::store::{MIGRATIONS, migrate};
+    use crate::store::in_memory;
 
     /// Returns the steps of a statement's query plan.
     fn plan(connection: &Connection, sql: &str) -> Vec<String> {
@@ -418,8 +417,7 @@ mod tests {
 
     #[test]
     fn each_list_walks_one_index_from_its_newest_row() {
-        let connection = Connection::open_in_memory().unwrap();
-        migrate(&connection, MIGRATIONS, &Clock::system()).unwrap();
+        let connection = in_memory();
         let lists = [
             (LIST_BY_SOURCE, "jobs_by_source (source_path=? AND "),
             (LIST_BY_SOURCE_STATUS, "jobs_by_source_status (source_path=? AND status=? AND "),

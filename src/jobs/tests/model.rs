@@ -21,7 +21,7 @@ use crate::jobs::{
     fence,
 };
 use crate::script::OnBusy;
-use crate::store::{MIGRATIONS, Tx, migrate};
+use crate::store::{Tx, in_memory};
 
 /// Returns one of several people; the first two exist.
 pub(in crate::jobs) fn person(digit: u8) -> PersonId {
@@ -38,10 +38,9 @@ pub(in crate::jobs) struct Bench {
 
 impl Bench {
     pub(in crate::jobs) fn new(jobs: u32, kind_b: u32, lane: u32) -> Bench {
-        let connection = Connection::open_in_memory().unwrap();
+        let connection = in_memory();
         connection.pragma_update(None, "foreign_keys", true).unwrap();
         let clock = Clock::fixed(Millis(1_700_000_000_000));
-        migrate(&connection, MIGRATIONS, &clock).unwrap();
         for number in 1..=2 {
             let person = named_params! {":id": person(number), ":name": format!("p{number}")};
             let sql = "INSERT INTO persons (id, name, display_name, role, created_ms)

@@ -352,7 +352,7 @@ test("a browser that is asked tells of channels, but not of the one in view", as
   });
   await site.post("/api/channels", { name: "Seen", members: [{ agent: "robbo" }] });
   await site.post("/api/channels", { name: "Other", members: [{ agent: "paula" }] });
-  const ada = await visitor(t, site, { notices: true });
+  const ada = await visitor(t, site);
   await ada.context.grantPermissions(["notifications"], { origin: site.origin });
   const page = await ada.openLive("/channels");
   await page.getByRole("button", { name: "Notify me" }).click();

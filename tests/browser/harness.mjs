@@ -16,27 +16,18 @@ const UNANSWERED = /net::ERR_(CONNECTION_(REFUSED|RESET|CLOSED)|EMPTY_RESPONSE|I
 
 const AXE = fs.readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
-const WHOLE = process.env.CHROMIUM ?? "/usr/bin/chromium";
-/** Chromium without windows, which takes two thirds of the time and shows no notices. */
-const SHELL = "/usr/bin/chromium-headless-shell";
-const USUAL = process.env.CHROMIUM === undefined && fs.existsSync(SHELL) ? SHELL : WHOLE;
+let browser;
 
-const browsers = new Map();
-
-/** Returns the one such browser of this file's tests, also to several who ask for it at once. */
-export function openBrowser(program = USUAL) {
-  if (!browsers.has(program)) {
-    browsers.set(program, chromium.launch({
-      executablePath: program,
-      args: ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"],
-    }));
-  }
-  return browsers.get(program);
+/** Returns the one browser of this file's tests, also to several who ask for it at once. */
+export function openBrowser() {
+  browser ??= chromium.launch({
+    executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
+    args: ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"],
+  });
+  return browser;
 }
 
-after(async () => {
-  for (const browser of browsers.values()) await (await browser).close();
-});
+after(async () => (await browser)?.close());
 
 /** Returns the vault of the one person who has one. */
 export function vault(site) {
@@ -58,13 +49,11 @@ export async function serve(t, options = {}, make = () => {}) {
 /**
  * Opens a browser of its own (cookies, storage) on a site. Options: `theme` (light, dark),
  * `viewport`, `touch`, `script: false`, `signedIn: false`, `person`, `allow` (regular expressions of
- * complaints that the test expects), `reduced` (motion), `worker: false` (no request goes by it),
- * `notices: true` (in a browser that can show them).
+ * complaints that the test expects), `reduced` (motion), `worker: false` (no request goes by it).
  */
 export async function visitor(_t, site, options = {}) {
   const { theme = "light", viewport = DESKTOP, script = true, signedIn = true, allow = [] } = options;
-  const program = options.notices ? WHOLE : USUAL;
-  const context = await (await openBrowser(program)).newContext({
+  const context = await (await openBrowser()).newContext({
     baseURL: site.origin, colorScheme: theme, viewport, javaScriptEnabled: script,
     hasTouch: options.touch ?? false, isMobile: options.touch ?? false,
     reducedMotion: options.reduced === false ? "no-preference" : "reduce",

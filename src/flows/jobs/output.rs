@@ -153,7 +153,7 @@ pub async fn lines(site: &Site, caller: &Caller, id: &JobId, query: LinesQuery) 
 /// total.
 ///
 /// # Errors
-/// As [`log`].
+/// As [`log()`].
 pub async fn bytes(
     site: &Site,
     caller: &Caller,

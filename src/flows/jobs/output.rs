@@ -96,7 +96,7 @@ pub async fn log(site: &Site, caller: &Caller, id: &JobId, query: LogQuery) -> R
 /// Returns a part of an agent's output that ends with a line, if possible.
 ///
 /// # Errors
-/// As [`log`].
+/// As [`log()`].
 pub async fn lines(site: &Site, caller: &Caller, id: &JobId, query: LinesQuery) -> Result<Lines> {
     let stream = stream_of(query.stream.as_deref())?;
     // With the byte before, to see whether it ends a line.

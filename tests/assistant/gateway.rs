@@ -46,8 +46,14 @@ pub(super) fn install(bench: &Bench) {
     std::fs::write(package.join("key"), KEY).unwrap();
 }
 
+/// Begins a sign-in. That the gateway has just died is noticed a moment after the first request that
+/// it does not answer.
 pub(super) fn begin(bench: &Bench) -> (String, Value) {
-    let login = bench.post("/api/agent/gateway/login", json!({})).ok();
+    let login = wait_for("the gateway answers", || {
+        let answer = bench.post("/api/agent/gateway/login", json!({}));
+        (answer.status != 503).then_some(answer)
+    });
+    let login = login.ok();
     let id = login["login_id"].as_str().unwrap();
     (format!("/api/agent/gateway/login/{id}"), login)
 }

@@ -46,8 +46,8 @@ pub(super) fn install(bench: &Bench) {
     std::fs::write(package.join("key"), KEY).unwrap();
 }
 
-/// Begins a sign-in. That the gateway has just died is noticed a moment after the first request that
-/// it does not answer.
+/// Begins a sign-in. That the gateway has just died is noticed a moment after the first request
+/// without an answer.
 pub(super) fn begin(bench: &Bench) -> (String, Value) {
     let login = wait_for("the gateway answers", || {
         let answer = bench.post("/api/agent/gateway/login", json!({}));

@@ -159,7 +159,7 @@ impl Lifeline {
         // `try_io` lets the runtime see that the socket is full; otherwise it reports it writable
         // again.
         if let Err(cause) = self.socket.try_io(Interest::WRITABLE, || self.send_rest()) {
-            tracing::debug!("a guard takes its orders slowly: {cause}");
+            tracing::trace!("a guard takes its orders slowly: {cause}");
         }
     }
 

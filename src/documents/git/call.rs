@@ -16,7 +16,7 @@ use crate::base::{Context, Error, ErrorKind, Result, truncate_chars};
 use crate::documents::git::failure::failure;
 use crate::documents::git::reach::Reach;
 use crate::documents::git::settings::Settings;
-use crate::documents::git::special::{Gate, gone};
+use crate::documents::git::special::{Gate, ended_at_special};
 use crate::process::{COMMAND_NOT_STARTED, COMMAND_TIMEOUT, Children, Run, run};
 
 /// Timeout of a call that only reads.
@@ -256,7 +256,7 @@ impl Call<'_> {
             answer = Box::pin(self.start()) => answer,
             () = found.wait() => {
                 gate.pass(git, reach, true).await?;
-                Err(gone())
+                Err(ended_at_special())
             }
         }
     }

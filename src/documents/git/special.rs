@@ -216,7 +216,7 @@ fn refuse(found: &[Special]) -> Result<()> {
 }
 
 /// Returns why a call was ended for something that is gone already.
-pub(super) fn gone() -> Error {
+pub(super) fn ended_at_special() -> Error {
     let what = "git was ended, because it would have waited for a FIFO, a socket or a device";
     Error::unavailable(what).code(SPECIAL_FILE).hint("that is gone again: try once more")
 }
@@ -328,13 +328,13 @@ mod tests {
             let place = git_dir.join(name);
             drop(std::fs::remove_file(&place));
             fifo(&place);
-            let is_started = async {
+            let finding = async {
                 while git.is_idle() {
                     tokio::task::yield_now().await;
                 }
                 gate.pass(&git, Reach::Folder, true).await.unwrap_err()
             };
-            let (answer, found) = tokio::join!(git.call(&words).run(), is_started);
+            let (answer, found) = tokio::join!(git.call(&words).run(), finding);
             let cause = answer.err().unwrap();
             assert_eq!((cause.code_str(), found.code_str()), (SPECIAL_FILE, SPECIAL_FILE));
             assert!(cause.message().starts_with(&format!(".git/{name} is a FIFO")), "{cause}");

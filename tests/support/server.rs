@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 use camino::Utf8PathBuf;
 use serde_json::Value;
 
-use crate::support::look::{Patience, within};
+use crate::support::look::{Patience, until, within};
 use crate::support::site::Bench;
-use crate::support::wire::Call;
+use crate::support::wire::{Call, connect};
 
 /// A server that runs until it is told to end, or dropped.
 pub(crate) struct Server {
@@ -123,10 +123,14 @@ impl Server {
         shell(&format!("kill -{name} {}", self.child.id()));
     }
 
-    /// Kills it without a word.
+    /// Kills it without a word, and waits until nobody listens on its socket.
     pub(crate) fn kill(mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
+        // A program that it was just starting has the socket until its execve: a command that
+        // connects then has met a server that goes away, and waits for the next one.
+        let socket = self.data.join("wb.sock");
+        until("nobody listens on its socket", || connect(&socket).is_none());
     }
 
     /// Waits for its end; returns how it ended and how long that took.

@@ -144,7 +144,7 @@ impl Call {
 }
 
 /// Connects to a socket in a folder of any depth: through the folder's descriptor it is short.
-fn connect(socket: &Utf8Path) -> Option<UnixStream> {
+pub(super) fn connect(socket: &Utf8Path) -> Option<UnixStream> {
     let folder = std::fs::File::open(socket.parent()?).ok()?;
     let short = format!("/proc/self/fd/{}/{}", folder.as_raw_fd(), socket.file_name()?);
     UnixStream::connect(short).ok()

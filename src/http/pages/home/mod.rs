@@ -104,6 +104,9 @@ async fn home(site: Site, call: Call) -> Result<Response> {
     }
     let query = JobQuery { limit: Some(JOBS_LOOKED_AT), ..Default::default() };
     let newest = job::jobs(flows::jobs::list(&site, &caller, query).await?);
+    // A job may have ended since it was read as running: it is listed once, by the latest look.
+    let ended = |id: &JobId| newest.items.iter().any(|it| it.id == *id && !it.is_active());
+    active.retain(|it| !ended(&it.id));
     let now = frame.now();
     let of_jobs = newest
         .items

@@ -31,6 +31,8 @@ const DAYS: [(&str, Weekday); 7] = [
 ];
 /// Shortest interval.
 const EVERY_MIN: Duration = Duration::from_secs(1);
+/// The shortest interval of `at`.
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// A schedule.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -241,6 +243,8 @@ pub(crate) fn build(declared: &Declared, checked: &Checked, findings: &mut Findi
             Timing::Every(0)
         }
     };
+    let jitter = checked.duration("jitter").unwrap_or_default();
+    warn_of_jitter(&timing, jitter, (title, checked), findings);
     let timing = with_days(timing, title, checked, findings);
     let enqueue = match checked.given("enqueue") {
         Some(Given::Function(slot)) => Wanted::Function(slot.clone()),
@@ -251,11 +255,34 @@ pub(crate) fn build(declared: &Declared, checked: &Checked, findings: &mut Findi
         name: declared.name.clone().unwrap_or_default(),
         about: checked.text("about").map(str::to_owned),
         timing,
-        jitter: checked.duration("jitter").unwrap_or_default(),
+        jitter,
         missed: if checked.text("missed") == Some("skip") { Missed::Skip } else { Missed::Once },
         enqueue,
         at: declared.spot.at(),
     }
+}
+
+/// Warns if a run may be delayed until the next one is due, which is dropped then.
+fn warn_of_jitter(
+    timing: &Timing,
+    jitter: Duration,
+    (title, checked): (&str, &Checked),
+    findings: &mut Findings,
+) {
+    let interval = match timing {
+        // A wrong interval has its own finding.
+        Timing::Every(0) => return,
+        Timing::Every(ms) => Duration::from_millis(*ms),
+        Timing::At { .. } => DAY,
+    };
+    if jitter < interval {
+        return;
+    }
+    let (most, every) = (format_duration(jitter), format_duration(interval));
+    let message = format!("`jitter` of {title} is {most}, not below its interval of {every}");
+    let note = "a run that falls due before a delayed one is dropped: write less";
+    let finding = Diagnostic::warning("out-of-range", message).at(checked.spot("jitter"));
+    findings.add(finding.note(note));
 }
 
 fn with_days(timing: Timing, title: &str, checked: &Checked, findings: &mut Findings) -> Timing {

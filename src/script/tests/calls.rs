@@ -197,6 +197,22 @@ fn a_schedule_and_the_functions_of_a_kind_are_declared() {
 }
 
 #[test]
+fn a_jitter_that_drops_runs_is_warned_of() {
+    let warned = |when: &str| {
+        let enqueue = "enqueue = { kind = \"k\", word = \"x\" }";
+        let site = Site::with_head(&format!("{KIND}wb.schedule \"s\" {{ {when}, {enqueue} }}\n"));
+        let found = site.loaded().warnings;
+        found.iter().map(ToString::to_string).filter(|it| it.contains("`jitter`")).count()
+    };
+    for when in ["every = \"1h\", jitter = \"59m\"", "at = \"07:30\", jitter = \"23h\""] {
+        assert_eq!(warned(when), 0, "{when}");
+    }
+    for when in ["every = \"1h\", jitter = \"1h\"", "at = \"07:30\", jitter = \"24h\""] {
+        assert_eq!(warned(when), 1, "{when}");
+    }
+}
+
+#[test]
 fn what_is_wrong_with_a_schedule_is_said_with_its_place() {
     let shown = check(
         &format!(

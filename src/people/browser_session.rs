@@ -148,11 +148,12 @@ mod tests {
     use super::*;
     use crate::base::{Clock, Ids};
     use crate::people::ensure_operator;
-    use crate::people::for_test::{START, database};
+    use crate::people::for_test::START;
+    use crate::store::in_memory;
 
     #[test]
     fn a_session_ends_when_idle_and_at_its_end() {
-        let mut connection = database();
+        let mut connection = in_memory();
         let transaction = connection.transaction().unwrap();
         let tx = Tx::for_test(&transaction, START);
         let ada = ensure_operator(&tx, &Ids::new(Clock::fixed(START)), "ada").unwrap();
@@ -173,7 +174,7 @@ mod tests {
     /// Fails with `WB_WITHOUT=session_limit`.
     #[test]
     fn the_session_that_was_used_longest_ago_makes_room() {
-        let mut connection = database();
+        let mut connection = in_memory();
         let transaction = connection.transaction().unwrap();
         let at = |ms: i64| Tx::for_test(&transaction, START.plus(ms));
         let ids = Ids::new(Clock::fixed(START));
@@ -192,7 +193,7 @@ mod tests {
 
     #[test]
     fn a_session_that_was_ended_is_gone() {
-        let mut connection = database();
+        let mut connection = in_memory();
         let transaction = connection.transaction().unwrap();
         let tx = Tx::for_test(&transaction, START);
         let ada = ensure_operator(&tx, &Ids::new(Clock::fixed(START)), "ada").unwrap();

@@ -37,18 +37,11 @@ pub const STATEMENTS: &[&[(&str, &str)]] =
 
 #[cfg(test)]
 pub(crate) mod for_test {
-    //! A migrated database in memory.
-    use rusqlite::Connection;
-
+    //! What tests of people have in common.
     use crate::base::Millis;
-    use crate::store::in_memory;
 
     /// The time at which the tests of this module start.
     pub(crate) const START: Millis = Millis(1_700_000_000_000);
-
-    pub(crate) fn database() -> Connection {
-        in_memory()
-    }
 }
 
 #[cfg(test)]
@@ -67,7 +60,7 @@ mod tests {
 
     #[test]
     fn every_statement_is_sql_and_none_scans_a_table() {
-        let connection = for_test::database();
+        let connection = crate::store::in_memory();
         for (name, sql) in STATEMENTS.iter().copied().flatten() {
             let mut plan = connection.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
             let rows: Vec<String> =

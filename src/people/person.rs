@@ -400,11 +400,12 @@ pub(super) fn from_row(row: &Row<'_>) -> rusqlite::Result<Person> {
 mod tests {
     use super::*;
     use crate::base::Clock;
-    use crate::people::for_test::{START, database};
+    use crate::people::for_test::START;
+    use crate::store::in_memory;
 
     #[test]
     fn the_operator_is_made_once_and_found_again() {
-        let mut connection = database();
+        let mut connection = in_memory();
         let transaction = connection.transaction().unwrap();
         let tx = Tx::for_test(&transaction, START);
         let ids = Ids::new(Clock::fixed(START));
@@ -426,7 +427,7 @@ mod tests {
 
     #[test]
     fn names_are_for_reading() {
-        let mut connection = database();
+        let mut connection = in_memory();
         let transaction = connection.transaction().unwrap();
         let tx = Tx::for_test(&transaction, START);
         let ids = Ids::new(Clock::fixed(START));
@@ -453,7 +454,7 @@ mod tests {
 
     #[test]
     fn a_name_is_taken_once() {
-        let mut connection = database();
+        let mut connection = in_memory();
         let transaction = connection.transaction().unwrap();
         let tx = Tx::for_test(&transaction, START);
         let ids = Ids::new(Clock::fixed(START));

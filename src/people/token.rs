@@ -335,12 +335,13 @@ fn scopes_of(row: &Row<'_>) -> rusqlite::Result<Vec<TokenScope>> {
 mod tests {
     use super::*;
     use crate::base::Clock;
-    use crate::people::for_test::{START, database};
+    use crate::people::for_test::START;
     use crate::people::{NewPerson, Role, create_person, disable, ensure_operator};
+    use crate::store::in_memory;
 
     #[test]
     fn a_secret_leads_to_its_person_until_it_is_revoked() {
-        let mut connection = database();
+        let mut connection = in_memory();
         let transaction = connection.transaction().unwrap();
         let tx = Tx::for_test(&transaction, START);
         let ids = Ids::new(Clock::fixed(START));
@@ -364,7 +365,7 @@ mod tests {
 
     #[test]
     fn a_person_has_so_many_tokens_and_each_name_once_while_it_is_alive() {
-        let mut connection = database();
+        let mut connection = in_memory();
         let transaction = connection.transaction().unwrap();
         let tx = Tx::for_test(&transaction, START);
         let ids = Ids::new(Clock::fixed(START));
@@ -388,7 +389,7 @@ mod tests {
 
     #[test]
     fn a_disabled_person_has_no_tokens() {
-        let mut connection = database();
+        let mut connection = in_memory();
         let transaction = connection.transaction().unwrap();
         let tx = Tx::for_test(&transaction, START);
         let ids = Ids::new(Clock::fixed(START));
@@ -404,7 +405,7 @@ mod tests {
 
     #[test]
     fn a_new_operators_token_ends_the_old_one() {
-        let mut connection = database();
+        let mut connection = in_memory();
         let transaction = connection.transaction().unwrap();
         let tx = Tx::for_test(&transaction, START);
         let ids = Ids::new(Clock::fixed(START));

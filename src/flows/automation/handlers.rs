@@ -311,7 +311,7 @@ async fn wishes(
         match told.outcome {
             Ok(effects) => {
                 let by = (&Actor::Script, depth);
-                let own = (&*told.name, Some(effects::handler(&told.name, &told.own)));
+                let own = (&*told.name, Some(effects::handler(&told.name, &told.place)));
                 wishes.extend(effects::ready(site, effects, by, own, cause).await);
             }
             Err(error) => {

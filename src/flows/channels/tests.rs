@@ -19,9 +19,9 @@ use crate::flows::channels::candidates::persona;
 use crate::flows::channels::{Ground, answers, briefing, hear, joining, show, speak};
 use crate::mail::agent::{self, Wanted};
 use crate::mail::{self, Block, NewMessage, Turn, TurnEnd};
-use crate::people::for_test::{START, database};
+use crate::people::for_test::START;
 use crate::people::{self, Caller, NewPerson, Person, Role, TokenScope, Via};
-use crate::store::Tx;
+use crate::store::{Tx, in_memory};
 
 const AGENTS: [&str; 3] = ["robbo", "paula", "con"];
 
@@ -35,7 +35,7 @@ struct Site {
 
 impl Site {
     fn new() -> Site {
-        let c = database();
+        let c = in_memory();
         let ids = Ids::new(Clock::fixed(START));
         let ground = Ground::plain(ids);
         let mut site = Site { c, ground, now: START, people: Vec::new() };

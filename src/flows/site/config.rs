@@ -105,8 +105,10 @@ fn webhook(it: &Webhook) -> WebhookView {
 
 /// The events that the script handles, and the position of its handlers.
 fn handlers(config: &Config) -> Vec<HandlerView> {
-    let one =
-        |it: &Handler| HandlerView { event: it.event.as_str().to_owned(), at: it.own.to_string() };
+    let one = |it: &Handler| HandlerView {
+        event: it.event.as_str().to_owned(),
+        at: it.place.to_string(),
+    };
     config.handlers.iter().map(one).collect()
 }
 

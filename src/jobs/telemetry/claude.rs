@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use crate::base::{Millis, read_loose_json, truncate_chars};
 use crate::jobs::telemetry::limit::{self, LIMIT_STATUSES, Limit};
 use crate::jobs::telemetry::tally::{Tally, Tokens, cost};
-use crate::jobs::telemetry::{NAME_CHARS_MAX, Reading, Report};
+use crate::jobs::telemetry::{NAME_CHARS_MAX, Reading, Report, Turn};
 
 /// The start of a line that some versions write into the middle of another one.
 const LIMIT_LINE: &str = "{\"type\":\"rate_limit_event\"";
@@ -45,7 +45,7 @@ pub(super) fn read_line(line: &str, now: Millis, report: &mut Report) -> Reading
                 "skills": object["skills"],
                 "tools": object["tools"],
             });
-            Reading { entries: vec![start], is_final: Some(false) }
+            Reading { entries: vec![start], turn: Some(Turn::Working) }
         }
         "system" if object["subtype"] == "api_retry" => {
             report.summary = Some(trouble(&object));
@@ -66,7 +66,7 @@ pub(super) fn read_line(line: &str, now: Millis, report: &mut Report) -> Reading
                 report.limit = None;
             }
             count(&object["message"], report);
-            Reading { entries: assistant(&object), is_final: Some(false) }
+            Reading { entries: assistant(&object), turn: Some(Turn::Working) }
         }
         "stream_event" => {
             piece(&object["event"], report);
@@ -74,7 +74,7 @@ pub(super) fn read_line(line: &str, now: Millis, report: &mut Report) -> Reading
         }
         "user" => {
             report.is_cut_in_call |= blocks(&object).any(|it| it["text"] == CUT_IN_CALL);
-            Reading { entries: tool_results(&object), is_final: None }
+            Reading { entries: tool_results(&object), turn: None }
         }
         "result" => result(&object, now, report),
         _ => Reading::default(),
@@ -261,7 +261,7 @@ fn result(object: &Value, now: Millis, report: &mut Report) -> Reading {
     });
     let mut usage_entry = counts;
     usage_entry["type"] = json!("usage");
-    Reading { entries: vec![usage_entry, done], is_final: Some(true) }
+    Reading { entries: vec![usage_entry, done], turn: Some(Turn::Ended) }
 }
 
 #[cfg(test)]
@@ -276,7 +276,7 @@ mod tests {
             "session_id":"s-1",
             "total_cost_usd":0.25,"num_turns":2,"usage":{"input_tokens":7,"output_tokens":3}}"#;
         let reading = read_line(line, NOW, &mut report);
-        assert_eq!(reading.is_final, Some(true));
+        assert_eq!(reading.turn, Some(Turn::Ended));
         assert!(report.is_error);
         assert_eq!(report.cost_usd, Some(0.25));
         assert_eq!(report.session_ref.as_deref(), Some("s-1"));
@@ -409,7 +409,7 @@ mod tests {
         let line = r#"{"type":"result","subtype":"error_max_budget_usd","is_error":true,
             "errors":["[ede_diagnostic] x","Reached maximum budget ($0.1)"],
             "total_cost_usd":0.5451550000000001}"#;
-        assert_eq!(read_line(line, NOW, &mut report).is_final, Some(true));
+        assert_eq!(read_line(line, NOW, &mut report).turn, Some(Turn::Ended));
         assert_eq!(report.summary.as_deref(), Some("Reached maximum budget ($0.1)"));
         assert_eq!(report.cost_usd, Some(0.545155));
     }
@@ -417,15 +417,15 @@ mod tests {
     #[test]
     fn a_turn_after_a_result_shows_that_it_was_not_the_last() {
         let mut report = Report::default();
-        let mut tells = |line: &str| read_line(line, NOW, &mut report).is_final;
-        assert_eq!(tells(r#"{"type":"result","is_error":false}"#), Some(true));
+        let mut tells = |line: &str| read_line(line, NOW, &mut report).turn;
+        assert_eq!(tells(r#"{"type":"result","is_error":false}"#), Some(Turn::Ended));
         // What it says of itself, and what comes from elsewhere, begins no turn.
         for line in ["bye", r#"{"type":"system","subtype":"status"}"#, r#"{"type":"user"}"#] {
             assert_eq!(tells(line), None, "{line}");
         }
-        assert_eq!(tells(r#"{"type":"system","subtype":"init"}"#), Some(false));
-        assert_eq!(tells(r#"{"type":"assistant","message":{}}"#), Some(false));
-        assert_eq!(tells(r#"{"type":"result","is_error":false}"#), Some(true));
+        assert_eq!(tells(r#"{"type":"system","subtype":"init"}"#), Some(Turn::Working));
+        assert_eq!(tells(r#"{"type":"assistant","message":{}}"#), Some(Turn::Working));
+        assert_eq!(tells(r#"{"type":"result","is_error":false}"#), Some(Turn::Ended));
     }
 
     #[test]
@@ -433,7 +433,7 @@ mod tests {
         let mut report = Report::default();
         assert_eq!(read_line("not json", NOW, &mut report).entries.len(), 1);
         for line in ["{}", r#"{"type":7}"#, r#"{"type":"assistant","message":5}"#, "[]", "null"] {
-            assert_ne!(read_line(line, NOW, &mut report).is_final, Some(true), "{line}");
+            assert_ne!(read_line(line, NOW, &mut report).turn, Some(Turn::Ended), "{line}");
         }
     }
 

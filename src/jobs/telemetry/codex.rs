@@ -7,7 +7,7 @@
 use serde_json::{Value, json};
 
 use crate::base::{Millis, read_loose_json, truncate_chars};
-use crate::jobs::telemetry::{NAME_CHARS_MAX, Reading, Report, limit, words};
+use crate::jobs::telemetry::{NAME_CHARS_MAX, Reading, Report, Turn, limit, words};
 
 /// Most paths listed for one change.
 const PATHS_MAX: usize = 50;
@@ -24,8 +24,8 @@ pub(super) fn read_line(line: &str, now: Millis, report: &mut Report) -> Reading
             report.session_ref = session.map(str::to_owned);
             Reading::one(json!({"type": "start", "session": session}))
         }
-        "item.started" => Reading { entries: started(&object["item"]), is_final: None },
-        "item.completed" => Reading { entries: completed(&object["item"], report), is_final: None },
+        "item.started" => Reading { entries: started(&object["item"]), turn: None },
+        "item.completed" => Reading { entries: completed(&object["item"], report), turn: None },
         "turn.completed" => turn_completed(&object["usage"], report),
         "turn.failed" => turn_failed(&object["error"], now, report),
         "error" => {
@@ -121,7 +121,7 @@ fn turn_completed(usage: &Value, report: &mut Report) -> Reading {
     let mut entry = counts;
     entry["type"] = json!("usage");
     let done = json!({"type": "done", "ok": true, "text": report.summary, "cost_usd": null});
-    Reading { entries: vec![entry, done], is_final: Some(true) }
+    Reading { entries: vec![entry, done], turn: Some(Turn::Ended) }
 }
 
 fn turn_failed(error: &Value, now: Millis, report: &mut Report) -> Reading {
@@ -136,7 +136,7 @@ fn turn_failed(error: &Value, now: Millis, report: &mut Report) -> Reading {
         report.summary = Some(message);
     }
     let done = json!({"type": "done", "ok": false, "text": report.summary, "cost_usd": null});
-    Reading { entries: vec![done], is_final: Some(true) }
+    Reading { entries: vec![done], turn: Some(Turn::Ended) }
 }
 
 #[cfg(test)]

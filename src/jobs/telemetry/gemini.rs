@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::base::{Millis, read_loose_json, truncate_chars};
 use crate::jobs::telemetry::tally::{Tally, Tokens};
-use crate::jobs::telemetry::{NAME_CHARS_MAX, Reading, Report, TEXT_CHARS_MAX, limit, words};
+use crate::jobs::telemetry::{NAME_CHARS_MAX, Reading, Report, TEXT_CHARS_MAX, Turn, limit, words};
 
 /// Most warnings of one run that are kept.
 const WARNINGS_MAX: usize = 10;
@@ -33,7 +33,7 @@ pub(super) fn read_line(line: &str, now: Millis, report: &mut Report) -> Reading
         if !is_piece {
             entries.extend(end_of_text(report));
         }
-        return Reading { entries, is_final: None };
+        return Reading { entries, turn: None };
     }
     let mut entries: Vec<Value> = end_of_text(report).into_iter().collect();
     match kind {
@@ -70,11 +70,11 @@ pub(super) fn read_line(line: &str, now: Millis, report: &mut Report) -> Reading
         }
         "result" => {
             entries.extend(result(&object, now, report));
-            return Reading { entries, is_final: Some(true) };
+            return Reading { entries, turn: Some(Turn::Ended) };
         }
         _ => {}
     }
-    Reading { entries, is_final: None }
+    Reading { entries, turn: None }
 }
 
 /// Notes a warning of the engine for the job's row, once.

@@ -26,6 +26,7 @@ mod gemini;
 pub(in crate::jobs) mod limit;
 mod opencode;
 mod plain;
+mod reading;
 pub(in crate::jobs) mod remark;
 mod restored;
 pub(in crate::jobs) mod step;
@@ -33,6 +34,8 @@ mod stored;
 mod tally;
 mod unended;
 
+use reading::Reading;
+pub(in crate::jobs) use reading::Turn;
 pub use stored::{read_stream, read_stream_end};
 
 /// Longest line of an agent's output that is parsed, in bytes.
@@ -49,21 +52,6 @@ const TEXT_CHARS_MAX: usize = 16 * 1024;
 const NAME_CHARS_MAX: usize = 100;
 /// Most remarks of the server in the stream of one job.
 const REMARKS_MAX: usize = 200;
-
-/// The contents of one line.
-#[derive(Debug, Default)]
-pub(super) struct Reading {
-    /// Entries for the stream: `type` and its fields.
-    pub(super) entries: Vec<Value>,
-    /// Whether this was its final result; `false` if it works, so that none before was, either.
-    pub(super) is_final: Option<bool>,
-}
-
-impl Reading {
-    fn one(entry: Value) -> Reading {
-        Reading { entries: vec![entry], is_final: None }
-    }
-}
 
 /// What is known about an agent's run.
 #[derive(Clone, Debug, Default)]
@@ -287,22 +275,22 @@ impl Telemetry {
         Ok(())
     }
 
-    /// Reads new output. Returns whether the agent is at its end, as far as that tells.
+    /// Reads new output. Returns what that tells of the agent's turn.
     ///
     /// # Errors
     /// `unavailable` if the files of the job cannot be read or written.
-    pub(super) fn pump(&mut self) -> Result<Option<bool>> {
+    pub(super) fn pump(&mut self) -> Result<Option<Turn>> {
         if self.reads.is_none() {
             return Ok(None);
         }
-        let mut is_final = None;
+        let mut turn = None;
         loop {
             let read = read_output(&self.dir, Stream::Stdout, self.offset, CHUNK_BYTES_MAX);
             self.is_deaf |= read.is_err();
             let chunk = read?;
             if chunk.bytes.is_empty() {
                 self.is_deaf |= chunk.total == 0 && self.announced.max(self.heard) > 0;
-                return Ok(is_final);
+                return Ok(turn);
             }
             if chunk.offset != self.offset {
                 // Part of the output was cut: the rest of the line there is useless.
@@ -316,7 +304,7 @@ impl Telemetry {
             }
             self.offset = chunk.next_offset;
             self.at = chunk.offset;
-            is_final = self.take(&chunk.bytes)?.or(is_final);
+            turn = self.take(&chunk.bytes)?.or(turn);
         }
     }
 
@@ -333,8 +321,8 @@ impl Telemetry {
         self.keep(last.into_iter().collect())
     }
 
-    fn take(&mut self, bytes: &[u8]) -> Result<Option<bool>> {
-        let mut is_final = None;
+    fn take(&mut self, bytes: &[u8]) -> Result<Option<Turn>> {
+        let mut turn = None;
         for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
             self.at += piece.len() as u64;
             let is_whole = piece.ends_with(b"\n");
@@ -353,14 +341,14 @@ impl Telemetry {
             if is_whole {
                 let line = std::mem::take(&mut self.partial);
                 if !std::mem::take(&mut self.is_skipping) {
-                    is_final = self.line(&line)?.or(is_final);
+                    turn = self.line(&line)?.or(turn);
                 }
             }
         }
-        Ok(is_final)
+        Ok(turn)
     }
 
-    fn line(&mut self, line: &[u8]) -> Result<Option<bool>> {
+    fn line(&mut self, line: &[u8]) -> Result<Option<Turn>> {
         let text = String::from_utf8_lossy(line);
         let text = text.trim();
         if text.is_empty() {
@@ -401,7 +389,7 @@ impl Telemetry {
             None => return Ok(None),
         };
         self.keep(reading.entries)?;
-        Ok(reading.is_final)
+        Ok(reading.turn)
     }
 
     /// Stores the facts in a line about turns, unless an earlier server processed it.
@@ -471,7 +459,7 @@ mod tests {
         for line in lines.lines() {
             let reading = read(line, now, &mut report);
             entries.extend(reading.entries);
-            ends += usize::from(reading.is_final == Some(true));
+            ends += usize::from(reading.turn == Some(Turn::Ended));
         }
         (report, entries, ends)
     }

@@ -31,7 +31,7 @@ pub(super) fn read_line(line: &str, now: Millis, report: &mut Report) -> Reading
         "error" => entries.push(failed(&object["error"], now, report)),
         _ => {}
     }
-    Reading { entries, is_final: None }
+    Reading { entries, turn: None }
 }
 
 /// Returns the first entry of a run: every line names the session.

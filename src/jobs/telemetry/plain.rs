@@ -31,7 +31,7 @@ mod tests {
         let mut report = Report::default();
         for number in 1..=7 {
             let reading = read_line(&format!("line {number}"), Millis(0), &mut report);
-            assert_eq!(reading.is_final, None);
+            assert_eq!(reading.turn, None);
             assert_eq!(reading.entries.len(), 1);
         }
         assert_eq!(report.summary.as_deref(), Some("line 3\nline 4\nline 5\nline 6\nline 7"));

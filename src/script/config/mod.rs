@@ -361,7 +361,7 @@ pub struct Handler {
     /// Where `wb.on` was called, which no other handler of this event has: a number tells those
     /// apart that one line made.
     #[serde(skip)]
-    pub own: Arc<str>,
+    pub place: Arc<str>,
 }
 
 fn write_duration<S: Serializer>(duration: &Duration, to: S) -> Result<S::Ok, S::Error> {

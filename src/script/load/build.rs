@@ -360,14 +360,14 @@ pub(in crate::script) fn resolve(folder: &Utf8Path, path: &Utf8Path) -> Utf8Path
 fn handlers(declared: &[(EventKind, Slot, String)]) -> Vec<Handler> {
     let mut seen: BTreeMap<(&str, &str), u32> = BTreeMap::new();
     let mut all = Vec::new();
-    for (event, slot, place) in declared {
-        let count = seen.entry((event.as_str(), place)).or_default();
+    for (event, slot, called_at) in declared {
+        let count = seen.entry((event.as_str(), called_at)).or_default();
         *count += 1;
-        let own = match *count {
-            1 => place.clone(),
-            number => format!("{place}, number {number}"),
+        let place = match *count {
+            1 => called_at.clone(),
+            number => format!("{called_at}, number {number}"),
         };
-        all.push(Handler { event: *event, slot: slot.clone(), own: own.into() });
+        all.push(Handler { event: *event, slot: slot.clone(), place: place.into() });
     }
     all
 }

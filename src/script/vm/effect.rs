@@ -46,7 +46,7 @@ pub struct Told {
     /// Where it is declared.
     pub at: Location,
     /// What tells it apart from other handlers of its event.
-    pub own: Arc<str>,
+    pub place: Arc<str>,
     /// The requested effects, or the error.
     pub outcome: Result<Vec<Effect>>,
 }

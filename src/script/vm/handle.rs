@@ -125,7 +125,7 @@ impl Vm {
                 );
             }
             let (name, at) = (name.clone(), handler.slot.at.clone());
-            all.push(Told { name, at, own: Arc::clone(&handler.own), outcome: told });
+            all.push(Told { name, at, place: Arc::clone(&handler.place), outcome: told });
         }
         all
     }

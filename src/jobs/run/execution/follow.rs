@@ -18,8 +18,8 @@ use crate::jobs::run::instance_reply::given;
 use crate::jobs::run::rest::Turned;
 use crate::jobs::run::{settle, takeover};
 use crate::jobs::speak::{Fact, Noted};
-use crate::jobs::telemetry::Telemetry;
 use crate::jobs::telemetry::remark::Remark;
+use crate::jobs::telemetry::{Telemetry, Turn};
 use crate::jobs::{Job, Phase, Pool, Viewer};
 use crate::process::{ExitCause, Guard, GuardEnd, GuardEvent, GuardStopper, Stream};
 use crate::store::Tx;
@@ -411,16 +411,16 @@ async fn hear(
     stop: &CancellationToken,
 ) -> Option<Telemetry> {
     telemetry.iter_mut().for_each(|it| it.announce(bytes_total));
-    let (telemetry, is_final) = pump(telemetry, job, outside.remarks.take(), false).await;
+    let (telemetry, turn) = pump(telemetry, job, outside.remarks.take(), false).await;
     if telemetry.as_ref().is_some_and(Telemetry::is_enough) {
         stopper.stop(ExitCause::Stopped);
     } else if telemetry.as_ref().is_some_and(Telemetry::is_deaf) {
         error!(job_id = %job.id, "what its agent prints is gone: it is ended");
         stopper.stop(ExitCause::Stopped);
     } else if ends_with_result(job, outside) {
-        match is_final {
-            Some(true) => stopper.final_result(),
-            Some(false) => stopper.goes_on(),
+        match turn {
+            Some(Turn::Ended) => stopper.final_result(),
+            Some(Turn::Working) => stopper.goes_on(),
             None => {}
         }
     }
@@ -444,13 +444,13 @@ pub(super) async fn read_on(
     note_all(at, telemetry, outside, stop).await
 }
 
-/// Reads what the agent has printed since; whether it is at its end, as far as that tells.
+/// Reads what the agent has printed since; returns what that tells of its turn.
 pub(in crate::jobs) async fn pump(
     telemetry: Option<Telemetry>,
     job: &Job,
     remarks: Vec<Remark>,
     is_last: bool,
-) -> (Option<Telemetry>, Option<bool>) {
+) -> (Option<Telemetry>, Option<Turn>) {
     let Some(mut telemetry) = telemetry else { return (None, None) };
     let pumped = tokio::task::spawn_blocking(move || {
         // An agent is refused before it prints so.
@@ -461,7 +461,7 @@ pub(in crate::jobs) async fn pump(
         (telemetry, found)
     });
     match pumped.await {
-        Ok((telemetry, Ok(is_final))) => (Some(telemetry), is_final),
+        Ok((telemetry, Ok(turn))) => (Some(telemetry), turn),
         Ok((telemetry, Err(cause))) => {
             // Telemetry never decides; a job is not failed for the want of it.
             warn!(job_id = %job.id, "telemetry: {}", cause.chain());

@@ -66,8 +66,8 @@ pub struct ServeOptions {
 
 /// The default limit of descriptors.
 const DESCRIPTORS_DEFAULT: u64 = 1_024;
-/// Time for a shutdown beyond the grace of the jobs.
-const SHUTDOWN_SLACK: Duration = Duration::from_millis(900);
+/// Longest time for a shutdown beyond the grace of the jobs, in which they are settled.
+const SHUTDOWN_SLACK: Duration = Duration::from_secs(5);
 
 /// Serves a site until it is told to stop. `say` prints the greeting once it serves.
 pub fn serve(script: &Utf8Path, options: ServeOptions, say: impl FnOnce(&str)) -> ExitCode {

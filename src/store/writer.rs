@@ -340,13 +340,16 @@ impl Round<'_> {
         let changes = self.changes()?;
         step(connection, "BEGIN IMMEDIATE")?;
         let tx = Tx::new(connection, self.clock.now());
-        let mut count = None;
+        let (mut count, mut has_changed) = (None, false);
         let outcome = self.run_savepoints(&tx, batch).and_then(|()| {
             // An empty commit is not counted: counting would need the disk.
-            if let (Some(counting), true) = (self.counting, self.changes()? != changes) {
+            has_changed = self.changes()? != changes;
+            if let (Some(counting), true) = (self.counting, has_changed) {
                 count = Some((counting, counting.count(connection)?));
             }
-            fault::crash_point("before_commit");
+            if has_changed {
+                fault::crash_point("before_commit");
+            }
             if fault::is_off("commit_first") {
                 batch.iter_mut().for_each(|it| it.answer());
                 // Simulates a slow disk, so that a kill can hit the moment in between.
@@ -364,12 +367,14 @@ impl Round<'_> {
             }
             return Err(cause);
         }
-        fault::crash_point("after_commit");
+        if has_changed {
+            fault::crash_point("after_commit");
+        }
         if let Some((counting, commits)) = count {
             counting.note(commits);
         }
         // An empty commit does not reach the disk and proves nothing.
-        if self.watch.trouble().is_some() && changes != self.changes()? {
+        if self.watch.trouble().is_some() && has_changed {
             self.is_well_again |= self.watch.committed();
         }
         Ok(tx.into_effects())

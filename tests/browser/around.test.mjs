@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { deflateSync } from "node:zlib";
-import { layoutShift, PHONE, serve, until, visitor } from "./harness.mjs";
+import { layoutShift, PHONE, serve, until, visitor, young } from "./harness.mjs";
 
 const WIDE = { width: 1440, height: 900 };
 const LAPTOP = { width: 1024, height: 768 };
@@ -209,6 +209,7 @@ test("an admin adds, changes and disables people on the page", async (t) => {
   // A double click disables, and does not press what takes the button's place.
   const place = await page.getByRole("button", { name: "Disable bo" }).boundingBox();
   const at = [place.x + place.width / 2, place.y + place.height / 2];
+  await young(page);
   await page.mouse.click(...at);
   await page.getByRole("button", { name: "Enable bo" }).waitFor();
   await until("it is said", async () => await page.locator("#say").textContent() === "Person disabled");

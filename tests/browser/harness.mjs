@@ -169,6 +169,25 @@ export async function isLive(page) {
   });
 }
 
+/** Makes the changes of a page younger than they are, so that a slow machine presses soon after them. */
+export async function young(page) {
+  await page.evaluate(() => {
+    const now = performance.now.bind(performance);
+    performance.now = () => now() + 20_000;
+  });
+}
+
+/** Stops the clock of a page, so that nobody has had the time to read it; returns what lets it go on. */
+export async function frozen(page) {
+  await page.evaluate(() => {
+    const now = performance.now.bind(performance);
+    const at = now();
+    performance.now = () => at;
+    window.goOn = () => { performance.now = now; };
+  });
+  return () => page.evaluate(() => window.goOn());
+}
+
 /** Selects the text from some words to others as a person does, and waits for the buttons beside it. */
 export async function select(page, from, to = from) {
   await page.evaluate(([from, to]) => {

@@ -489,7 +489,7 @@ test("a large document with many Topics is soon there, and stands still", async 
   t.diagnostic(`${html.length} bytes of HTML for ${text.length}`);
   // Its 900 paragraphs and points, and an entry of the contents for each of its headings.
   assert.ok(html.length < 3.2 * text.length, `${html.length}`);
-  assert.ok(ready < 5_000, `${ready} ms even in a debug build on a busy machine`);
+  assert.ok(ready < 15_000, `${ready} ms even in a debug build on a busy machine`);
   assert.ok((await layoutShift(page)) < 0.02);
   await assertApart(page);
   // Far away, where nothing was laid out before: words, note and heading stand where they should.

@@ -156,7 +156,7 @@ test("a phone shows one column and decides with a thumb; a job that fails says w
     all.slice(0, 2).map((it) => it.getBoundingClientRect().left));
   assert.equal(old, now, "one below the other");
   // At hand, and nothing lies over it.
-  await page.locator("[data-open=approve]").tap({ timeout: 3_000 });
+  await page.locator("[data-open=approve]").tap();
   await page.getByRole("button", { name: "Not now" }).tap();
   await page.getByRole("dialog").waitFor({ state: "detached" });
   for (const it of await page.locator("#p-bar .button:visible").all()) {

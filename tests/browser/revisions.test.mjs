@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { PHONE, serve, until, visitor } from "./harness.mjs";
+import { frozen, PHONE, serve, until, visitor } from "./harness.mjs";
 
 const GUIDE = `# Guide
 
@@ -226,6 +226,7 @@ test("changes are not requested over a passage that the page has not heard of ye
     const html = await (await ada.context.request.get(`/proposals/${id}`)).text();
     return html.includes('data-before="The very first line."');
   });
+  const goOn = await frozen(page);
   await field.press("Control+Enter");
   await dialog.locator(".form-refusal", { hasText: "has changed since you began to type" }).waitFor();
   assert.equal(await field.inputValue(), "The 1st line. Mine.");
@@ -236,6 +237,7 @@ test("changes are not requested over a passage that the page has not heard of ye
   // Nobody has read that within the time of a double click.
   await dialog.getByRole("button", { name: "Request changes" }).dblclick();
   assert.equal(posts, 1);
+  await goOn();
   await until("there was time to read it", async () => {
     await page.keyboard.press("Control+Enter");
     await field.focus({ timeout: 1_000 }).catch(() => {});

@@ -46,8 +46,7 @@ test("an agent that fails shows on the first page, with what to do about it", as
   const ada = await visitor(t, site);
   const page = await ada.openLive("/");
   const job = await site.job("breaks", { topic_id: topic });
-  // While it ends, it may be among the running ones as well.
-  await page.locator(`a[href="/jobs/${job}"]`).first().waitFor();
+  await page.locator(`a[href="/jobs/${job}"]`).waitFor();
   await page.getByRole("heading", { name: /Failed/ }).waitFor();
 });
 

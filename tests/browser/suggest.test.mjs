@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { PHONE, findings, isLive, select, serve, until, visitor } from "./harness.mjs";
+import { PHONE, findings, frozen, isLive, select, serve, until, visitor } from "./harness.mjs";
 import { difference, tokens } from "../../src/http/assets/proposals/words.js";
 
 const GUIDE = `# Guide
@@ -373,6 +373,7 @@ test("in a thread, words that were typed over a passage that changes are not sen
   // Whoever was typing when it appeared has not read it.
   await field.press("End");
   await field.pressSequentially(" So.");
+  const goOn = await frozen(thread);
   await field.press("Control+Enter");
   assert.equal((await site.get("/api/proposals?status=open")).items.length, 0);
   // Nor whoever presses twice, or holds the key.
@@ -383,6 +384,7 @@ test("in a thread, words that were typed over a passage that changes are not sen
   await thread.keyboard.up("Enter");
   await thread.keyboard.up("Control");
   assert.equal(posts, 0);
+  await goOn();
   await field.fill(`${theirs} Mine.`);
   await until("there was time to read it", async () => {
     await field.press("Control+Enter");

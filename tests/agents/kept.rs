@@ -70,6 +70,7 @@ fn change_engine(bench: &Bench, other: &str, edit: (&str, &str)) -> (String, Str
     let server = bench.serve();
     let message = send(bench, "robbo", json!("wait"));
     bench.wait_left("waits");
+    wait_state(bench, "robbo", "busy");
     let job = job_of(bench, "robbo");
     bench.edit(|lua| lua.replace(edit.0, edit.1));
     bench.write_script();
@@ -152,9 +153,10 @@ fn g33_a_kill_between_the_note_and_the_first_byte_loses_and_doubles_nothing() {
         declare(&bench, "robbo", "autostart = \"always\"", ECHO);
         let mut server = bench.serve_with(&[("WB_CRASH_AT", point)]);
         wait_state(&bench, "robbo", "idle");
-        let message = send(&bench, "robbo", json!("once"));
+        bench.send_into_crash("agent:robbo", json!("once"));
         server.wait();
         let server = bench.serve();
+        let message = bench.newest_message("agent:robbo");
         assert_eq!(answer(&bench, &message)["reply"], "again once", "{point}");
         assert_eq!(delivery(&bench, &message), (json!("confirmed"), json!("turn")));
         assert_eq!(bench.left("heard").trim(), "once", "{point}");
@@ -221,6 +223,7 @@ fn g37_an_agent_whose_guard_is_gone_is_ended_and_started_anew() {
     let job = job_of(&bench, "robbo");
     let message = send(&bench, "robbo", json!("wait"));
     bench.wait_left("waits");
+    wait_state(&bench, "robbo", "busy");
     server.kill();
     let guard = marked(&job).into_iter().find(is_guard).unwrap();
     shell(&format!("kill -KILL {guard}"));

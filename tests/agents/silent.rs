@@ -133,7 +133,8 @@ fn a_job_is_killed_without_its_grace_period() {
             assert_eq!(again.refusal(), (409, "job_ended"));
         }
         if how == "stopped" {
-            marked(&job).into_iter().for_each(|pid| drop(shell(&format!("kill -STOP {pid}"))));
+            stop_guard(&job);
+            stop(bench.wait_left("up.stopped").parse().unwrap());
         }
         assert_eq!(force(&job)["status"], "cancelled", "{how}");
         assert!(marked(&job).is_empty(), "{how}");

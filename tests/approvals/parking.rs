@@ -389,14 +389,15 @@ fn a_decision_whose_job_cannot_go_on_is_refused_until_it_can() {
 #[test]
 fn an_agent_that_waits_for_a_person_is_not_idle() {
     let bench = Bench::new();
+    // A word before each program that it starts: a slow machine is no silent agent.
     let waits = "ID=$(\"$wb_agent\" approval create --channel aws --title 'Create it?'); \
-        echo \"$ID\" > \"$OUT/id.part\"; mv \"$OUT/id.part\" \"$OUT/id\"; \
+        echo \"$ID\" > \"$OUT/id.part\"; mv \"$OUT/id.part\" \"$OUT/id\"; echo asked; \
         \"$wb_agent\" approval await \"$ID\" --timeout none > \"$OUT/told\"";
-    let fields = "timeout = \"60s\", idle = \"2s\"";
+    let fields = "timeout = \"60s\", idle = \"4s\"";
     parking_kind(
         &bench,
         fields,
-        &format!("eval \"$(cat)\"; [ \"$word\" = none ] || exec sleep 60; {waits}"),
+        &format!("eval \"$(cat)\"; echo begun; [ \"$word\" = none ] || exec sleep 60; {waits}"),
     );
     let server = bench.serve();
     let waiting = bench.job("parks", json!({}));

@@ -39,7 +39,7 @@ fn every_ending_says_what_it_is() {
 #[test]
 fn a_run_that_takes_too_long_ends_by_its_time() {
     let bench = Bench::new();
-    assistant(&bench, "limits = { run = \"2s\" },");
+    assistant(&bench, "limits = { run = \"5s\" },");
     let server = bench.serve();
     let items = ask(&bench, json!({"message": "silent"}));
     let [.., error, done] = items.as_slice() else { panic!("{items:?}") };

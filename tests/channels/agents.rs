@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::channels::{room, said, sequences};
-use crate::support::{Bench, until, wait_for};
+use crate::support::{Bench, Call, until, wait_for};
 
 /// A program that speaks `lines`: it keeps what it is told, and answers with its name and how many
 /// messages it has had.
@@ -24,7 +24,7 @@ pub(crate) fn agents(bench: &Bench, names: &[&str]) {
     let out = &bench.out;
     bench.lua(&format!(
         r#"wb.engine "talker" {{
-  type = "stream", speaks = "lines", command = {{ "/bin/sh", "{file}" }}, proof_wait = "5s",
+  type = "stream", speaks = "lines", command = {{ "/bin/sh", "{file}" }},
   env = {{ OUT = "{out}" }},
 }}
 "#
@@ -218,7 +218,9 @@ fn a_server_that_is_killed_posts_no_answer_twice() {
         server.stop();
         let mut server = bench.start(&[("WB_CRASH_AT", point)]).ready();
         let words = json!({"body": "Are you there?"});
-        bench.post(&format!("/api/channels/{slug}/messages"), words).ok();
+        let call = Call::post(&format!("/api/channels/{slug}/messages"), words);
+        // It may crash before it has answered.
+        drop(call.token(&bench.operator()).try_socket(&bench.socket()));
         server.wait();
         let server = bench.serve();
         say(&bench, &slug, "And now?");

@@ -151,7 +151,7 @@ fn sender(bench: &Bench, program: &str) {
     let (out, client) = (&bench.out, env!("CARGO_BIN_EXE_wb-agent"));
     bench.lua(&format!(
         r#"wb.engine "sender" {{
-  type = "stream", speaks = "lines", command = {{ "/bin/sh", "{file}" }}, proof_wait = "5s",
+  type = "stream", speaks = "lines", command = {{ "/bin/sh", "{file}" }},
   env = {{ OUT = "{out}", CLIENT = "{client}" }},
 }}
 wb.agent "robbo" {{ about = "A test", engine = "sender" }}

@@ -28,7 +28,7 @@ pub(super) fn agents(bench: &Bench, names: &[(&str, &str)]) {
     let (out, client) = (&bench.out, env!("CARGO_BIN_EXE_wb-agent"));
     bench.lua(&format!(
         r#"wb.engine "doer" {{
-  type = "stream", speaks = "lines", command = {{ "/bin/sh", "{file}" }}, proof_wait = "5s",
+  type = "stream", speaks = "lines", command = {{ "/bin/sh", "{file}" }},
   env = {{ OUT = "{out}", CLIENT = "{client}" }},
 }}
 "#

@@ -29,7 +29,7 @@ while [ ! -e "$OUT/go" ]; do sleep 0.02; done
 "#;
 
 /// Fields of a kind that proposes and shares its Source.
-const FREE: &str = "timeout = \"20s\"";
+const FREE: &str = "timeout = \"10m\"";
 
 /// Returns the token of a new job that waits until `$OUT/go` is there.
 fn lent(bench: &Bench, topic: &Topic) -> String {

@@ -12,7 +12,7 @@ use rusqlite::Connection;
 use serde_json::{Value, json};
 
 use super::desk::{ADDS_A_LINE, PROPOSES, operator, refused, said};
-use crate::support::{Bench, Call, until};
+use crate::support::{Bench, Call, Patience, until};
 
 fn bench() -> Bench {
     let bench = Bench::new();
@@ -129,7 +129,7 @@ fn a_backup_under_load_holds_what_was_acknowledged_before_it() {
     let during = Writers::start(&bench, &topic, 3);
     let made = bench.json(&["backup"]);
     let (later, slowest) = during.stop();
-    assert!(!later.is_empty() && slowest < Duration::from_secs(5), "{slowest:?}");
+    assert!(!later.is_empty() && slowest < Patience::MAX, "{slowest:?}");
     let path = Utf8PathBuf::from(made["path"].as_str().unwrap());
     assert_eq!(path.parent().unwrap(), bench.data.join("backups"));
     {

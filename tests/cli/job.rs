@@ -16,7 +16,7 @@ fn topic_of(topic: &Topic) -> String {
 fn waiting_for_a_job_ends_as_the_job_does() {
     let bench = Bench::new();
     bench.topic_kind("works", PROPOSES, ADDS_A_LINE);
-    let slow = PROPOSES.replace("20s", "2s");
+    let slow = PROPOSES.replace("20s", "8s");
     bench.topic_kind("slow", &slow, &format!("{ADDS_A_LINE}; {WAITS}"));
     bench.topic_kind("fails", PROPOSES, "echo 'the \u{1b}[2Jreason' >&2; exit 3");
     let server = bench.serve();

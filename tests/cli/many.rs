@@ -11,7 +11,7 @@ fn jobs_are_cancelled_and_repeated_by_kind_and_status() {
     bench.limits("jobs = 1");
     bench.word_kind(
         "waits",
-        "timeout = \"40s\"",
+        "timeout = \"10m\"",
         "while [ ! -e \"$OUT/go\" ]; do sleep 0.05; done",
     );
     bench.word_kind("fails", "timeout = \"20s\"", "[ -e \"$OUT/fine\" ]");

@@ -13,7 +13,7 @@ fn lends(bench: &Bench, name: &str, fields: &str, inputs: &str) {
     bench.engine(name, LENDS);
     let prompt = "\"job={{job_id}}\\nwb_agent={{wb_agent}}\\n\"";
     bench.lua(&format!(
-        "wb.kind \"{name}\" {{ about = \"A test\", engine = \"{name}\", timeout = \"30s\",
+        "wb.kind \"{name}\" {{ about = \"A test\", engine = \"{name}\", timeout = \"10m\",
            {fields}, inputs = {{ {inputs} }}, prompt = {prompt} }}\n"
     ));
 }

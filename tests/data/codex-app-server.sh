@@ -30,6 +30,7 @@ while read -r line; do case $line in
       taken) if [ ! -e "$OUT/last" ]; then printf '%s' "$id" > "$OUT/last"; exit 3; fi ;;
       lost) if [ ! -e "$OUT/fell" ]; then : > "$OUT/fell"; exit 3; fi; began; say "again $text" ;;
       wait) began ;;
+      hold) began; until [ -e "$OUT/go" ]; do sleep 0.05; done; say held ;;
       spend) began; spent; note spent "$text" ;;
       ask) began; echo '{"method":"item/commandExecution/requestApproval","id":7,"params":{}}' ;;
       fail) began; ended failed '"error":{"message":"the provider refuses"},' ;;

@@ -25,6 +25,7 @@ while read -r line; do case $line in
     response "$id" prompt true; began
     case $text in
       wait) ;;
+      hold) until [ -e "$OUT/go" ]; do sleep 0.05; done; say held ;;
       spend) message message_end assistant '' "$usage,\"stopReason\":\"toolUse\""; note spent "$text" ;;
       fail) fail ;;
       again) fail; echo '{"type":"auto_retry_start"}'; echo '{"type":"agent_start"}'

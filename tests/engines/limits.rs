@@ -219,7 +219,7 @@ fn a_job_starts_when_its_time_comes_also_after_a_restart() {
     let bench = Bench::new();
     bench.word_kind("echoes", "timeout = \"20s\"", "date +%s%3N > \"$OUT/at\"");
     let server = bench.serve();
-    let made = bench.json(&["job", "create", "echoes", "--not-before", "+2500ms"]);
+    let made = bench.json(&["job", "create", "echoes", "--not-before", "+4s"]);
     let id = made["job_id"].as_str().unwrap().to_owned();
     let job = bench.show(&id);
     assert_eq!(job["waiting"]["code"], "not_before", "{job:#}");
@@ -229,7 +229,7 @@ fn a_job_starts_when_its_time_comes_also_after_a_restart() {
     let at: i64 = bench.wait_left("at").parse().unwrap();
     let late = at - due.as_millisecond();
     // A queue that only looked every 30 seconds would be later.
-    assert!((0..5_000).contains(&late), "{late} ms");
+    assert!((0..20_000).contains(&late), "{late} ms");
     assert_eq!(bench.ended(&id)["status"], "succeeded");
     server.stop();
 }

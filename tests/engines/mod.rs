@@ -86,6 +86,8 @@ fn the_result_of_claude_does_not_decide_but_its_numbers_are_kept() {
 #[test]
 fn what_an_agent_cost_is_known_although_its_server_was_killed() {
     let bench = Bench::new();
+    // What it starts to print its last words must not be ended before.
+    bench.limits("jobs = 4, grace = \"10s\"");
     let agent = "trap 'cat \"$DATA/claude-stream-cancelled.jsonl\"; exit 0' INT\n\
         echo ready > \"$OUT/ready\"; while :; do sleep 0.05; done";
     claude_kind(&bench, "timeout = \"20s\"", agent);

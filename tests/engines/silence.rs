@@ -29,14 +29,14 @@ fn ended(agent: &str, fields: &str) -> Value {
 #[test]
 fn a_tool_may_be_silent_for_longer_than_the_idle_clock_allows() {
     let agent = format!("echo '{CALL}'; sleep 3; echo '{ANSWER}'; echo '{END}'");
-    let job = ended(&agent, ", idle = \"1s\"");
+    let job = ended(&agent, ", idle = \"2s\"");
     assert_eq!((&job["status"], &job["summary"]), (&json!("succeeded"), &json!("done")), "{job:#}");
 }
 
 #[test]
 fn a_stall_after_the_answer_is_one_and_names_the_last_call() {
-    let agent = format!("echo '{CALL}'; sleep 2; echo '{ANSWER}'; sleep 60");
-    let job = ended(&agent, ", idle = \"1s\"");
+    let agent = format!("echo '{CALL}'; sleep 3; echo '{ANSWER}'; sleep 60");
+    let job = ended(&agent, ", idle = \"2s\"");
     assert_eq!(job["reason"], "idle_timeout", "{job:#}");
     let tail = job["error_tail"].as_str().unwrap();
     assert_eq!(tail, "it had called its tool Bash: sleep 200, which was over");
@@ -45,7 +45,7 @@ fn a_stall_after_the_answer_is_one_and_names_the_last_call() {
 #[test]
 fn a_tool_that_hangs_ends_with_the_jobs_own_time() {
     let agent = format!("echo '{CALL}'; sleep 60");
-    let job = ended(&agent, ", idle = \"1s\"");
+    let job = ended(&agent, ", idle = \"2s\"");
     assert_eq!(job["reason"], "wall_timeout", "{job:#}");
     assert_eq!(job["error_tail"], "it was waiting for its tool Bash: sleep 200");
 }
@@ -59,7 +59,7 @@ fn a_call_that_the_jobs_time_cut_was_not_over() {
         "cut() {{ echo '{ANSWER}'; echo '{cut}'; echo '{END}'; exit 0; }}; trap cut INT\n\
          echo '{CALL}'; while :; do sleep 0.05; done"
     );
-    let job = ended(&agent, ", idle = \"1s\"");
+    let job = ended(&agent, ", idle = \"2s\"");
     assert_eq!(job["reason"], "wall_timeout", "{job:#}");
     assert_eq!(job["error_tail"], "it was waiting for its tool Bash: sleep 200");
 }
@@ -67,7 +67,7 @@ fn a_call_that_the_jobs_time_cut_was_not_over() {
 #[test]
 fn what_an_agent_was_doing_is_told_before_what_it_always_says_on_standard_error() {
     let agent = format!("echo 'no ripgrep here' >&2; echo '{CALL}'; sleep 60");
-    let job = ended(&agent, ", idle = \"1s\"");
+    let job = ended(&agent, ", idle = \"2s\"");
     assert_eq!(job["reason"], "wall_timeout", "{job:#}");
     let tail = job["error_tail"].as_str().unwrap();
     assert_eq!(tail.trim_end(), "it was waiting for its tool Bash: sleep 200\nno ripgrep here");

@@ -109,6 +109,9 @@ const CASES: &[Case] = &[
         agent: "late() { trap '' INT TERM; printf 'late\\n' | propose; exit 0; }; \
                 trap late INT TERM; \
                 while :; do sleep 0.02; done",
+        // Time to set its trap.
+        fields: "produces = \"proposal\", timeout = \"5s\"",
+        message: "Agent timed out after 5s.",
         tail: "has ended",
         ..SLOW
     },
@@ -215,7 +218,7 @@ fn assert_case(bench: &Bench, case: &Case, id: &str) {
 #[test]
 fn what_each_misbehavior_comes_to() {
     let bench = Bench::new();
-    bench.limits("jobs = 8, grace = \"3s\"");
+    bench.limits("jobs = 8, grace = \"10s\"");
     for case in CASES {
         let fields = match case.fields.contains("timeout") {
             true => case.fields.to_owned(),

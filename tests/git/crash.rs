@@ -1,14 +1,14 @@
 //! G19 with real crashes: the program aborts at each point of an approval, or is killed while git
 //! runs for it, at each call; then it recovers.
 
-use std::fs::Permissions;
-use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::ExitStatusExt;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use wiki_browser::documents::commit::{Outcome, recover};
 
-use crate::git::support::{folder, init, open_site, program, read, settle, site_at, write};
+use crate::git::support::{
+    folder, init, open_site, program, read, settle, site_at, write, write_program,
+};
 use crate::guarantees::approve_crash::POINTS;
 
 /// Runs in a process of its own, started by the test below; does nothing otherwise.
@@ -93,8 +93,8 @@ async fn g19_killed_at_any_call_of_git_there_is_one_commit_or_none() {
         let (folder, base) = folder();
         init(&base.join("wiki"), &[("a.md", "old\n"), ("b.md", "b\n")]);
         let killer = KILLER.replace("$BASE", base.as_str()).replace("$GIT", real.as_str());
-        write(&base, "bin/git", killer.replace("$AT", &at.to_string()));
-        std::fs::set_permissions(base.join("bin/git"), Permissions::from_mode(0o755)).unwrap();
+        std::fs::create_dir(base.join("bin")).unwrap();
+        write_program(&base.join("bin/git"), &killer.replace("$AT", &at.to_string()));
         write(&base, "count", "0");
         let path = format!("{}/bin:/usr/bin:/bin", base);
         match crash(&base, &[("PATH", &path)]) {

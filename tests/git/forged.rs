@@ -1,16 +1,14 @@
 //! Objects with wrong ids, late writes to files, and commits that are pruned during an approval.
 
-use std::fs::Permissions;
 use std::io::Write as _;
 use std::os::fd::AsRawFd as _;
-use std::os::unix::fs::PermissionsExt as _;
 
 use camino::Utf8PathBuf;
 use wiki_browser::base::BlobId;
 
 use crate::git::support::{
     Site, folder, forge, git, init, loose, open_with, program, put_under, read, site, site_in,
-    site_of, try_git, write,
+    site_of, try_git, write, write_program,
 };
 
 const TEXT: &str = "one\n2\nthree\n";
@@ -193,8 +191,8 @@ async fn g20_what_is_written_while_the_approval_runs_is_not_lost() {
              echo late >> {base}/way; {end};; esac\nexec {} \"$@\"\n",
             program()
         );
-        write(&base, "bin/git", shim);
-        std::fs::set_permissions(base.join("bin/git"), Permissions::from_mode(0o755)).unwrap();
+        std::fs::create_dir(base.join("bin")).unwrap();
+        write_program(&base.join("bin/git"), &shim);
         let mut site = site_in(folder, &top, &top).await;
         site.repo = open_with(&top, base.join("bin/git")).await.unwrap();
         let approval = site.propose("a.md", "new\n").await;
@@ -228,8 +226,8 @@ async fn g19_a_commit_that_is_pruned_before_the_branch_moves_is_built_again() {
          esac\nexec {git} \"$@\"\n",
         git = program()
     );
-    write(&base, "bin/git", shim);
-    std::fs::set_permissions(base.join("bin/git"), Permissions::from_mode(0o755)).unwrap();
+    std::fs::create_dir(base.join("bin")).unwrap();
+    write_program(&base.join("bin/git"), &shim);
     let mut site = site_in(folder, &top, &top).await;
     site.repo = open_with(&top, base.join("bin/git")).await.unwrap();
     let approval = site.propose("a.md", "new\n").await;

@@ -3,7 +3,7 @@
 use wiki_browser::documents::git::Repo;
 use wiki_browser::process::Children;
 
-use crate::git::support::{folder, git, init, open, program, site, try_git, write};
+use crate::git::support::{folder, git, init, open, program, site, try_git, write_program};
 
 async fn code(root: &camino::Utf8Path) -> String {
     refusal(root).await.code_str().to_owned()
@@ -80,12 +80,10 @@ async fn a_repository_that_leads_to_another_one_is_refused() {
 
 #[tokio::test]
 async fn a_git_that_is_too_old_is_named_with_its_version() {
-    use std::os::unix::fs::PermissionsExt;
     let (_folder, base) = folder();
     let top = base.join("top");
     init(&top, &[]);
-    write(&base, "git", "#!/bin/sh\necho git version 2.30.1\n");
-    std::fs::set_permissions(base.join("git"), PermissionsExt::from_mode(0o755)).unwrap();
+    write_program(&base.join("git"), "#!/bin/sh\necho git version 2.30.1\n");
     let opened = Repo::open(&top, base.join("git"), &[], Children::new()).await;
     let error = opened.map(|_| ()).unwrap_err();
     assert_eq!(error.code_str(), "git_too_old");

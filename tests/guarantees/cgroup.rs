@@ -2,14 +2,14 @@
 //!
 //! Where none can be had, the same jobs run without, and `doctor` says why; that is tested then.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use camino::Utf8PathBuf;
 use serde_json::json;
 use wiki_browser::process::Cgroups;
 
 use crate::support::zoo::{GRACE, assert_gone, assert_still, zoo, zoo_kind};
-use crate::support::{Bench, beats, marked, processes_of, shell, until, within};
+use crate::support::{Bench, Patience, beats, marked, processes_of, shell, until, within};
 
 /// Returns the cgroups of a site's jobs; nothing where there can be none.
 fn cgroups(bench: &Bench) -> Option<Vec<Utf8PathBuf>> {
@@ -76,14 +76,15 @@ fn g08_what_outlived_server_and_guard_is_ended_by_the_next_server() {
 
 fn outlived(absent: &str) {
     let bench = zoo("timeout = \"60s\"", "both");
-    let server = bench.serve_with(&[]);
+    let mut server = bench.serve_with(&[]);
     let job = bench.job("zoo", json!({}));
     bench.wait_left("ready");
-    drop(server);
+    // The agent kills its guard first, and then the server.
+    server.wait();
     until("the guard is dead", || bench.alive().iter().all(|it| !it.1.contains(" __guard ")));
     let is_beating = |name: &str| {
         let at = beats(&bench.out)[name];
-        within(Duration::from_secs(2), || beats(&bench.out)[name] > at)
+        within(Patience::MAX, || beats(&bench.out)[name] > at)
     };
     assert!(is_beating("hb.clean_env") && is_beating("hb.session"), "without a server they live");
     let since = Instant::now();
@@ -106,10 +107,10 @@ fn outlived(absent: &str) {
 fn g08_a_cgroup_that_a_crashed_server_left_is_ended_at_the_next_start() {
     let bench = Bench::new();
     zoo_kind(&bench, "zoo", "timeout = \"60s\"", "both", &["clean_env"]);
-    let server = bench.serve();
+    let mut server = bench.serve();
     let job = bench.job("zoo", json!({}));
     bench.wait_left("ready");
-    drop(server);
+    server.wait();
     let over = format!(
         "UPDATE agent_jobs SET status = 'failed', reason = 'internal', completed_ms = 1,
          ending_ms = 1 WHERE id = '{job}'"

@@ -8,12 +8,6 @@ const HOUR_MS: i64 = 3_600_000;
 const YEAR_MS: i64 = 365 * 24 * HOUR_MS;
 
 /// Sets how far the server's clock is from the machine's.
-fn jump(bench: &Bench, ms: i64) {
-    let (file, aside) = (bench.base.join("clock"), bench.base.join("clock.new"));
-    std::fs::write(&aside, ms.to_string()).unwrap();
-    std::fs::rename(&aside, &file).unwrap();
-}
-
 fn times(row: &Value) -> [String; 3] {
     ["created_at", "started_at", "completed_at"].map(|it| row[it].as_str().unwrap().to_owned())
 }
@@ -21,7 +15,7 @@ fn times(row: &Value) -> [String; 3] {
 #[test]
 fn a_job_outlives_any_jump_of_the_clock() {
     let bench = Bench::new();
-    jump(&bench, 0);
+    bench.clock(0);
     let agent =
         "echo ready > \"$OUT/ready.$word\"; while [ ! -e \"$OUT/go\" ]; do sleep 0.05; done";
     bench.word_kind("waits", "timeout = \"40s\", idle = \"30s\", start = \"30s\"", agent);
@@ -32,7 +26,7 @@ fn a_job_outlives_any_jump_of_the_clock() {
         let word = number.to_string();
         jobs.push(bench.job("waits", json!({"word": word})));
         bench.wait_left(&format!("ready.{word}"));
-        jump(&bench, shift);
+        bench.clock(shift);
     }
     std::fs::write(bench.out.join("go"), "").unwrap();
     let mut ids = jobs.clone();
@@ -56,16 +50,16 @@ fn a_job_outlives_any_jump_of_the_clock() {
 #[test]
 fn what_waits_for_its_time_starts_when_the_clock_says_so() {
     let bench = Bench::new();
-    jump(&bench, 0);
+    bench.clock(0);
     bench.word_kind("quick", "timeout = \"20s\"", "echo \"$word\" >> \"$OUT/ran\"");
     let clock = bench.base.join("clock");
     let server = bench.serve_with(&[("WB_CLOCK", clock.as_str())]);
     let at = wiki_browser::base::Clock::system().now().plus(HOUR_MS).rfc3339();
     let later = bench.job("quick", json!({"word": "later", "not_before": at}));
-    jump(&bench, -2 * HOUR_MS);
+    bench.clock(-2 * HOUR_MS);
     bench.ended(&bench.job("quick", json!({"word": "now"})));
     assert_eq!(bench.show(&later)["status"], "queued");
-    jump(&bench, 2 * HOUR_MS);
+    bench.clock(2 * HOUR_MS);
     // Whatever rings the bell lets the queue see it; otherwise the look of every half minute does.
     bench.ended(&bench.job("quick", json!({"word": "bell"})));
     assert_eq!(bench.ended(&later)["status"], "succeeded");
@@ -93,7 +87,7 @@ fn g15_what_comes_due_while_the_queue_looks_is_started_at_once() {
 #[test]
 fn events_stay_in_order_and_sessions_end() {
     let bench = Bench::new();
-    jump(&bench, 0);
+    bench.clock(0);
     let clock = bench.base.join("clock");
     let server = bench.serve_with(&[("WB_CLOCK", clock.as_str())]);
     let link = bench.post("/api/login-links", json!({})).ok();
@@ -112,10 +106,10 @@ fn events_stay_in_order_and_sessions_end() {
     let me = || Call::get("/api/me").header("Cookie", &cookie).tcp(server.address()).status;
     assert_eq!(me(), 200);
     // Back: the session stays, and a code does not live longer for it.
-    jump(&bench, -HOUR_MS);
+    bench.clock(-HOUR_MS);
     assert_eq!((me(), login(&old).status), (200, 401));
     for shift in [-HOUR_MS, HOUR_MS, 0, YEAR_MS] {
-        jump(&bench, shift);
+        bench.clock(shift);
         bench.topic("guide.md", "The first line.", "Say it better.");
     }
     assert_eq!(me(), 401, "a session outlived a year");

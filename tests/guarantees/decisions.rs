@@ -172,12 +172,13 @@ fn g32_no_agent_decides_whatever_it_sends() {
     bench.topic_kind("decide", fields, &calls);
     let orphan = format!(
         "{clean} setsid sh -c 'trap \"\" INT TERM HUP; \n\
-         (while kill -0 '$PPID' 2>/dev/null; do :; done\n\
+         : > \"$OUT/deaf\"; (while kill -0 '$PPID' 2>/dev/null; do :; done\n\
          {decide} \"\" \"$OUT/orphan\"\n{decide} \"$(cat \"$BASE/wiki/data/operator.token\")\" \
-         \"$OUT/orphan-operator\") &' &\nsleep 0.2; kill -KILL $PPID; sleep 30"
+         \"$OUT/orphan-operator\") &' &\n\
+         until [ -e \"$OUT/deaf\" ]; do :; done; kill -KILL $PPID; sleep 30"
     );
     bench.topic_kind("orphan", fields, &orphan);
-    bench.limits("jobs = 4, grace = \"5s\"");
+    bench.limits("jobs = 4, grace = \"1m\"");
     let server = bench.serve();
     let topic = bench.topic("guide.md", "The first line.", "Say it better.");
     let proposal = bench.proposal("propose", &topic);

@@ -44,7 +44,7 @@ fn g08_nothing_outlives_a_job_that_is_cancelled() {
 #[test]
 fn g08_nothing_outlives_a_job_that_timed_out() {
     for (fields, reason) in
-        [("timeout = \"3s\"", "wall_timeout"), ("timeout = \"60s\", idle = \"3s\"", "idle_timeout")]
+        [("timeout = \"6s\"", "wall_timeout"), ("timeout = \"60s\", idle = \"6s\"", "idle_timeout")]
     {
         let bench = zoo(fields, "deaf");
         let (server, job) = loose(&bench);
@@ -55,7 +55,7 @@ fn g08_nothing_outlives_a_job_that_timed_out() {
         // over, all of it is.
         let took = moment(&row, "completed_at") - moment(&row, "started_at");
         // A busy machine makes it later, never earlier.
-        assert!((3_900..=12_000).contains(&took), "{reason}: {took} ms");
+        assert!((6_900..=20_000).contains(&took), "{reason}: {took} ms");
         assert_gone(&bench, &job, Instant::now().checked_sub(2 * GRACE).unwrap());
         server.stop();
     }

@@ -38,8 +38,8 @@ impl House {
         let wait = "while [ ! -e \"$OUT/go\" ]; do sleep 0.05; done";
         let leak = "echo \"$WB_TOKEN\" > \"$OUT/token.$job\"; echo PRIVATE-OUTPUT >&2";
         let stray = "echo x > \"$BASE/wiki/stray.txt\"";
-        bench.word_kind("talk", "timeout = \"60s\"", &format!("{stray}; {leak}; {wait}"));
-        bench.word_kind("site", "timeout = \"60s\"", &format!("{leak}; {wait}"));
+        bench.word_kind("talk", "timeout = \"10m\"", &format!("{stray}; {leak}; {wait}"));
+        bench.word_kind("site", "timeout = \"10m\"", &format!("{leak}; {wait}"));
         let laned = "timeout = \"60s\", lane = \"word\"";
         bench.word_kind("laned", laned, "true");
         let server = bench.serve();

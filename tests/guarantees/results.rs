@@ -39,8 +39,8 @@ fn g11_a_job_ends_with_its_agent_and_keeps_its_last_words() {
     let bench = Bench::new();
     // One holds the output open for a minute; one speaks a moment after the agent has gone.
     let agent = "setsid sleep 60 &\npid=$$\n\
-        (until [ \"$(cut -d' ' -f3 /proc/$pid/stat 2>/dev/null || echo Z)\" = Z ]; do :; done\n\
-        echo last words >&2) &\nexit 3";
+        (while read -r id name state rest < /proc/$pid/stat && [ \"$state\" != Z ]\n\
+        do :; done 2> /dev/null\necho last words >&2) &\nexit 3";
     bench.word_kind("parent", "timeout = \"50s\"", agent);
     let server = bench.serve();
     let asked = Instant::now();

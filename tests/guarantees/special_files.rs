@@ -203,12 +203,14 @@ fn g19_a_git_of_a_killed_server_does_not_go_on_beside_the_next() {
     let socket = bench.socket();
     let (call, at) = (approval.clone(), socket.clone());
     let asked = std::thread::spawn(move || call.try_socket(&at).is_some());
-    until("git waits", || pid.exists());
+    until("git begins", || pid.exists());
+    let pid = std::fs::read_to_string(&pid).unwrap();
+    let name = format!("/proc/{}/comm", pid.trim());
+    let is_asleep = || std::fs::read_to_string(&name).is_ok_and(|it| it == "sleep\n");
+    until("git waits", is_asleep);
     server.kill();
     assert!(!asked.join().unwrap());
-    let pid = std::fs::read_to_string(&pid).unwrap();
-    let stat = format!("/proc/{}/comm", pid.trim());
-    assert_eq!(std::fs::read_to_string(&stat).unwrap(), "sleep\n");
+    assert!(is_asleep(), "it outlives the server");
     let server = bench.serve();
     // A zombie is nobody's to reap here.
     let line = std::fs::read_to_string(format!("/proc/{}/stat", pid.trim())).unwrap_or_default();

@@ -110,9 +110,9 @@ fn g04_every_write_with_a_stale_token_is_refused_and_changes_nothing() {
 #[test]
 fn g04_a_job_that_is_being_cancelled_writes_nothing_more() {
     let bench = Bench::new();
-    bench.limits("jobs = 1, grace = \"3s\"");
+    bench.limits("jobs = 1, grace = \"5m\"");
     let agent = "trap '' INT TERM; echo \"$WB_TOKEN\" > \"$OUT/token\"\n\
-        while :; do sleep 0.1; done";
+        until [ -e \"$OUT/go\" ]; do sleep 0.1; done";
     bench.topic_kind("deaf", &format!("{FIELDS}, produces = \"proposal\""), agent);
     let server = bench.serve();
     let topic = bench.topic("guide.md", "The first line.", "Say it better.");
@@ -129,6 +129,7 @@ fn g04_a_job_that_is_being_cancelled_writes_nothing_more() {
         (&before["messages"], &before["proposals"]),
         (&after["messages"], &after["proposals"])
     );
+    std::fs::write(bench.out.join("go"), "").unwrap();
     assert_eq!(bench.ended(&job)["status"], "cancelled");
     server.stop();
 }
@@ -186,7 +187,7 @@ fn g04_in_every_state_only_the_running_jobs_own_token_counts() {
     let wait = "trap '' INT TERM; while [ ! -e \"$OUT/go\" ]; do sleep 0.05; done; exit 0";
     bench.topic_kind("ends", "timeout = \"60s\"", &format!("{leak} exit 0"));
     bench.topic_kind("fails", fields, &format!("{leak} exit 3"));
-    bench.topic_kind("slow", "timeout = \"500ms\"", &format!("{leak} exec sleep 30"));
+    bench.topic_kind("slow", "timeout = \"5s\"", &format!("{leak} exec sleep 30"));
     bench.topic_kind("waits", "timeout = \"10m\"", &format!("{leak} {wait}"));
     bench.word_kind("other", "timeout = \"10m\"", &format!("{leak} {wait}"));
     let server = bench.serve();
@@ -249,9 +250,9 @@ fn g04_in_every_state_only_the_running_jobs_own_token_counts() {
 #[test]
 fn g04_a_token_ends_with_its_server() {
     let bench = Bench::new();
-    bench.limits("grace = \"8s\"");
+    bench.limits("grace = \"5m\"");
     let agent = "trap '' INT TERM; echo \"$WB_TOKEN\" > \"$OUT/token\"\n\
-        while :; do sleep 0.1; done";
+        until [ -e \"$OUT/go\" ]; do sleep 0.1; done";
     bench.topic_kind("deaf", FIELDS, agent);
     let server = bench.serve();
     let topic = bench.topic("guide.md", "The first line.", "Say it better.");
@@ -265,6 +266,7 @@ fn g04_a_token_ends_with_its_server() {
         assert_eq!((status, code.as_str()), (409, "job_ended"), "{path}");
     }
     assert_eq!(before, state(&bench, &topic));
+    std::fs::write(bench.out.join("go"), "").unwrap();
     assert_eq!(bench.ended(&job)["reason"], "server_restarted");
     server.stop();
 }

@@ -220,13 +220,13 @@ async fn an_event_of_another_person_is_not_shown() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stream_ends_when_the_site_stops() {
-    let site = site().await;
+    let site = site_with(ServeLimits::default(), Duration::from_secs(60)).await;
     let mut reader = Reader::open(&site, None).await;
     reader.wait_for_id().await;
     let start = Instant::now();
     site.end().await;
     assert!(reader.next().await.is_none());
-    assert!(start.elapsed().as_secs() < 4, "grace was not needed: {:?}", start.elapsed());
+    assert!(start.elapsed().as_secs() < 30, "grace was not needed: {:?}", start.elapsed());
 }
 
 #[tokio::test(flavor = "multi_thread")]

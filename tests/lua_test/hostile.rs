@@ -166,9 +166,11 @@ impl Endless {
 
     fn desk() -> Desk {
         let desk = Desk::with_tests(
-            "t.test(\"short\", function() end)\nt.test(\"long\", function()\n\
+            "t.test(\"short\", function() end)\n\
+             for i = 1, 100 do t.test(\"long \" .. i, function()\n\
              t.topic { source_path = \"a.md\" }\n\
-             local text = (\"a\"):rep(60)\ntext:find((\".-\"):rep(30) .. \"x\")\nend)\n\
+             local text = (\"a\"):rep(60)\n\
+             text:find((\".-\"):rep(30) .. \"x\")\nend) end\n\
              for i = 1, 500 do t.test(\"busy \" .. i, function()\n\
              t.topic { source_path = \"a.md\" }\nend) end",
         );

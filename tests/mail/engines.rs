@@ -47,26 +47,27 @@ fn further_messages_are_turns_and_the_verdict_is_the_reply() {
         let first = begin(&bench, "hello");
         let (address, job) = instance(&bench, &first);
         // Pi says of `busy` that it works on something else, once.
-        let sent: Vec<Value> = ["more", "busy", "complete", "never"]
+        let sent: Vec<Value> = ["hold", "more", "busy", "complete", "never"]
             .iter()
             .map(|it| send(&bench, &address, json!(it)).ok()["message_id"].clone())
             .collect();
+        std::fs::write(bench.out.join("go"), "").unwrap();
         let told = answer(&bench, first.as_str().unwrap());
         assert_eq!((&told["state"], &told["reply"]), (&json!("replied"), &json!("done")));
         let given = bench.left("given");
         let wanted = match speaks {
-            "pi-rpc" => "hello\nmore\nbusy\nbusy\ncomplete",
-            _ => "hello\nmore\nbusy\ncomplete",
+            "pi-rpc" => "hello\nhold\nmore\nbusy\nbusy\ncomplete",
+            _ => "hello\nhold\nmore\nbusy\ncomplete",
         };
         assert_eq!(given, wanted, "{speaks}");
         let ended = bench.ended(&job);
         assert_eq!((&ended["exit_code"], &ended["warnings"]), (&json!(0), &json!([])), "{ended:#}");
         assert!(ended["usage"]["output_tokens"].as_i64() >= Some(9), "{ended:#}");
-        for message in &sent[..3] {
+        for message in &sent[..4] {
             let (state, proof, _) = delivery(&bench, message);
             assert_eq!((state, proof), (json!("confirmed"), json!("turn")), "{speaks}");
         }
-        assert_eq!(delivery(&bench, &sent[3]).0, "dropped");
+        assert_eq!(delivery(&bench, &sent[4]).0, "dropped");
         // It learns what it is from its first message, not from instructions.
         assert_eq!(bench.left("greeted"), "", "{speaks}");
         bench.quiet();

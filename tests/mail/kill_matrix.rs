@@ -19,11 +19,11 @@ fn fields(bench: &Bench, cleanup: &str) -> String {
 }
 
 /// Fails unless a message has one answer, and nothing of its instance is left.
-fn check(bench: &Bench, case: &str, sent: &Value) -> Value {
-    let told = answer(bench, sent["message_id"].as_str().unwrap());
-    let job = bench.ended(sent["job_id"].as_str().unwrap());
-    let thread =
-        bench.get(&format!("/api/messages?thread={}", sent["message_id"].as_str().unwrap())).ok();
+fn check(bench: &Bench, case: &str, message: &str) -> Value {
+    let told = answer(bench, message);
+    let sent = bench.get(&format!("/api/messages/{message}")).ok();
+    let job = bench.ended(sent["deliveries"][0]["job_id"].as_str().unwrap());
+    let thread = bench.get(&format!("/api/messages?thread={message}")).ok();
     assert_eq!(thread["items"].as_array().unwrap().len(), 2, "{case}: {thread:#}");
     let state = &job["workspace"]["state"];
     assert!(state == "gone" || job["warnings"] != json!([]), "{case}: {job:#}");
@@ -47,11 +47,11 @@ fn g34_a_server_that_dies_after_the_run_began_sends_one_answer() {
         let agent = "echo run >> \"$OUT/log\"; echo x >> guide.md; wb-agent complete --reply 7";
         bench.inbox("t/work", &fields(&bench, "true"), agent);
         let mut server = bench.serve_with(&[("WB_CRASH_AT", point)]);
-        let sent = send(&bench, "topic:t/work", json!({})).ok();
+        bench.send_into_crash("topic:t/work", json!({}));
         let (status, _) = server.wait();
         assert_eq!(status.signal(), Some(6), "{point}: {}", server.log());
         let server = bench.serve();
-        let told = check(&bench, point, &sent);
+        let told = check(&bench, point, &bench.newest_message("topic:t/work"));
         assert_eq!(told["reply"], reply, "{point}: {told:#}");
         let runs = bench.left("log").matches("run").count();
         assert_eq!(runs, usize::from(reply == 7), "{point}: {}", bench.left("log"));
@@ -86,7 +86,7 @@ fn g34_a_killed_agent_or_guard_or_hook_sends_one_answer() {
     let server = bench.serve();
     for (name, _, cleanup, reply, reason) in &cases {
         let sent = send(&bench, &format!("topic:t/{name}"), json!({})).ok();
-        let told = check(&bench, name, &sent);
+        let told = check(&bench, name, sent["message_id"].as_str().unwrap());
         assert_eq!(&told["reply"], reply, "{name}: {told:#}");
         let job = bench.show(sent["job_id"].as_str().unwrap());
         assert_eq!(&job["reason"], reason, "{name}: {job:#}");
@@ -114,7 +114,7 @@ fn g34_a_verdict_outlives_its_agent_its_guard_and_its_server() {
         assert_eq!(status.signal(), Some(9), "{case}");
         std::fs::write(bench.out.join("server"), "999999999").unwrap();
         let server = bench.serve();
-        assert_eq!(check(&bench, case, &sent)["reply"], 7, "{case}");
+        assert_eq!(check(&bench, case, sent["message_id"].as_str().unwrap())["reply"], 7, "{case}");
         until("the worktree is gone", || bench.git(&["worktree", "list"]).lines().count() == 1);
         server.stop();
     }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::mail::{answer, send};
+use crate::mail::answer;
 use crate::support::{Bench, cli};
 
 /// A monitor that says when it is there, and then waits to be stopped.
@@ -34,6 +34,7 @@ fn a_monitor_looks_at_its_worker_writes_to_it_and_ends_with_it() {
     let bench = Bench::new();
     let worker = "echo halfway\n\
         heard=$(wb-agent inbox --wait 50s)\n\
+        until [ -s \"$OUT/sent\" ]; do sleep 0.05; done\n\
         case $heard in *hurry*) wb-agent complete --reply '\"hurried\"';; esac\n\
         wb-agent fail --reason \"$heard\"";
     let monitor = "until wb-agent peek --worker \"$WORKER_ID\" | grep halfway; do sleep 0.1; done\n\
@@ -117,7 +118,7 @@ fn a_killed_server_neither_doubles_nor_loses_a_monitor() {
             "" => bench.serve(),
             point => bench.serve_with(&[("WB_CRASH_AT", point)]),
         };
-        let sent = send(&bench, "topic:t/work", json!({})).ok();
+        bench.send_into_crash("topic:t/work", json!({}));
         match point {
             "" => {
                 bench.wait_left("watched");
@@ -130,7 +131,7 @@ fn a_killed_server_neither_doubles_nor_loses_a_monitor() {
         bench.quiet();
         std::fs::write(bench.out.join("go"), "").unwrap();
         let server = bench.serve();
-        let told = answer(&bench, sent["message_id"].as_str().unwrap());
+        let told = answer(&bench, &bench.newest_message("topic:t/work"));
         assert_eq!(told["reply"], 1, "{point}: {told:#}");
         let runs = of_kind(&bench, "t/work");
         let ids = runs.iter().map(|it| it["id"].clone()).collect::<Vec<_>>();

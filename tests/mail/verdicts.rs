@@ -44,7 +44,7 @@ fn an_instance_ends_with_its_verdict() {
     let bench = Bench::new();
     let agent = "wb-agent complete --reply 1; echo said > \"$OUT/said\"\n\
         while :; do sleep 0.1; done";
-    bench.inbox("t/lingers", "timeout = \"2m\", linger = \"1s\"", agent);
+    bench.inbox("t/lingers", "timeout = \"2m\", linger = \"4s\"", agent);
     let server = bench.serve();
     let (job, told) = outcome(&bench, "t/lingers");
     assert_eq!((&job["status"], &told["reply"]), (&json!("succeeded"), &json!(1)));
@@ -152,6 +152,7 @@ fn a_status_file_is_a_verdict() {
 #[test]
 fn g34_a_reply_that_its_agent_removes_at_its_end_is_kept() {
     let bench = Bench::new();
+    bench.limits("jobs = 4, grace = \"10s\"");
     let agent = "tidy() { rm \"$REPLY_PATH\" \"$STATUS_PATH\"; echo x > \"$OUT/removed\"\n\
         exit 0; }\n\
         trap tidy INT TERM\n\

@@ -20,7 +20,7 @@ fn rename(bench: &Bench, from: &str, to: &str) {
 
 /// Declares a kind whose job runs until it is let go, one at a time in a lane.
 fn declare_slow(bench: &Bench, lane: &str) {
-    let fields = format!("produces = \"proposal\", timeout = \"20s\", lane = {lane}");
+    let fields = format!("produces = \"proposal\", timeout = \"10m\", lane = {lane}");
     bench.topic_kind("slow", &fields, SLOW);
 }
 

@@ -61,16 +61,14 @@ fn it_takes_less_than_two_seconds() {
     let bench = Bench::new();
     let server = bench.serve();
     ready(&bench);
-    // Three times, because the machine may be busy with other tests.
-    let times: Vec<Duration> = (0..3)
-        .map(|turn| {
-            let begun = Instant::now();
-            bench.write("notes.md", format!("# Notes\n\nTurn {turn}.\n"));
-            told(&bench, "notes.md");
-            begun.elapsed()
-        })
-        .collect();
-    assert!(times.iter().any(|it| *it < Duration::from_secs(2)), "{times:?}");
+    let mut turns = 0..;
+    // Once at least, because the machine may be busy with other tests.
+    until("it is told in time", || {
+        let begun = Instant::now();
+        bench.write("notes.md", format!("# Notes\n\nTurn {}.\n", turns.next().unwrap()));
+        told(&bench, "notes.md");
+        begun.elapsed() < Duration::from_secs(2)
+    });
     server.stop();
 }
 

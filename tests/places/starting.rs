@@ -23,7 +23,7 @@ fn lend(bench: &Bench, kind: &str, fields: &str) {
                  until [ -e \"$OUT/end\" ]; do sleep 0.02; done";
     bench.engine(kind, lends);
     bench.lua(&format!(
-        "wb.kind \"{kind}\" {{ about = \"A test\", engine = \"{kind}\", timeout = \"30s\",\n\
+        "wb.kind \"{kind}\" {{ about = \"A test\", engine = \"{kind}\", timeout = \"10m\",\n\
          produces = \"topic\", prompt = \"job={{{{job_id}}}}\\n\", {fields} }}\n"
     ));
 }

@@ -30,7 +30,8 @@ async fn each_clock_ends_its_job() {
     check("sleep 60", start, ExitCause::StartTimeout).await;
     let idle = Clocks { start_ms: Some(30_000), idle_ms: Some(200), ..CLOCKS };
     check("echo a; sleep 60", idle, ExitCause::IdleTimeout).await;
-    let wall = Clocks { wall_ms: Some(300), start_ms: Some(200), idle_ms: Some(200), ..CLOCKS };
+    let (start_ms, idle_ms) = (Some(2_500), Some(2_500));
+    let wall = Clocks { wall_ms: Some(3_000), start_ms, idle_ms, ..CLOCKS };
     check("while :; do echo a; sleep 0.02; done", wall, ExitCause::WallTimeout).await;
     let linger = Clocks { linger_ms: 200, idle_ms: Some(20_000), ..CLOCKS };
     check("echo result; sleep 60", linger, ExitCause::Linger).await;

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use wiki_browser::base::ErrorKind;
 use wiki_browser::process::{Output, Run, run};
 
-use crate::process::rig::Rig;
+use crate::process::rig::{PATIENCE, Rig};
 
 fn command(rig: &Rig, script: &str) -> Run {
     let script = format!("exec 9>>witness; flock -s 9; {script}");
@@ -44,7 +44,7 @@ async fn a_grandchild_that_holds_the_pipe_does_not_hold_the_server() {
     assert_eq!(output.stdout, b"hi\n");
     // It would hold it for a minute.
     assert!(begin.elapsed() < Duration::from_secs(20), "{:?}", begin.elapsed());
-    rig.assert_all_gone(Duration::from_secs(1));
+    rig.assert_all_gone(PATIENCE);
 }
 
 #[tokio::test]
@@ -54,10 +54,10 @@ async fn too_long_or_too_much_ends_the_whole_group() {
     slow.timeout = Duration::from_millis(300);
     let refused = run(&rig.children, slow).await.unwrap_err();
     assert_eq!(refused.code_str(), "command_timeout");
-    rig.assert_all_gone(Duration::from_secs(1));
+    rig.assert_all_gone(PATIENCE);
     let refused = run(&rig.children, command(&rig, "yes")).await.unwrap_err();
     assert_eq!((refused.kind(), refused.code_str()), (ErrorKind::TooLarge, "output_too_large"));
-    rig.assert_all_gone(Duration::from_secs(1));
+    rig.assert_all_gone(PATIENCE);
     let gone = Run { program: "/nowhere/git".into(), ..command(&rig, "") };
     let refused = run(&rig.children, gone).await.unwrap_err();
     assert_eq!(refused.code_str(), "command_not_started");
@@ -73,6 +73,6 @@ async fn a_caller_that_leaves_ends_the_command() {
         _ = run(&children, wanted) => panic!("it ended"),
         () = crate::process::rig::wait_for_file(&beat) => {}
     }
-    let check = move || rig.assert_all_gone(Duration::from_secs(2));
+    let check = move || rig.assert_all_gone(PATIENCE);
     tokio::task::spawn_blocking(check).await.unwrap();
 }

@@ -7,12 +7,6 @@ use crate::support::{Bench, until, wait_for};
 
 const HOUR_MS: i64 = 3_600_000;
 
-fn jump(bench: &Bench, ms: i64) -> String {
-    let file = bench.base.join("clock");
-    std::fs::write(&file, ms.to_string()).unwrap();
-    file.into_string()
-}
-
 fn site(schedule: &str) -> Bench {
     let bench = Bench::new();
     bench.word_kind("ticks", "timeout = \"20s\"", "exit 0");
@@ -91,7 +85,7 @@ fn what_was_missed_runs_once_and_a_crash_does_not_run_it_twice() {
          wb.schedule \"skips\" { every = \"1h\", missed = \"skip\",
            enqueue = { kind = \"ticks\", word = \"s\" } }\n",
     );
-    let clock = jump(&bench, 0);
+    let clock = bench.clock(0);
     let times = |bench: &Bench| bench.get("/api/schedules").ok()["items"].clone();
     let server = bench.serve_with(&[("WB_CLOCK", &clock)]);
     wait_for("the times are kept", || times(&bench)[0]["next_at"].as_str().map(drop));
@@ -102,7 +96,7 @@ fn what_was_missed_runs_once_and_a_crash_does_not_run_it_twice() {
     assert_eq!(jobs(&bench, "ticks").len(), 0);
     server.stop();
     // Five hours without a server, and then two that die in the middle of it.
-    jump(&bench, 5 * HOUR_MS + HOUR_MS / 2);
+    bench.clock(5 * HOUR_MS + HOUR_MS / 2);
     for point in ["after_schedule", "after_schedule_commit"] {
         let mut server = bench.start(&[("WB_CLOCK", &clock), ("WB_CRASH_AT", point)]);
         assert!(!server.wait().0.success(), "{point}");
@@ -126,12 +120,12 @@ fn what_was_missed_runs_once_and_a_crash_does_not_run_it_twice() {
 #[test]
 fn a_time_that_was_served_after_a_backup_is_not_served_again_after_its_restore() {
     let bench = site("wb.schedule \"hourly\" { every = \"1h\", enqueue = { kind = \"ticks\" } }\n");
-    let clock = jump(&bench, 0);
+    let clock = bench.clock(0);
     let next = |bench: &Bench| bench.get("/api/schedules").ok()["items"][0]["next_at"].clone();
     let server = bench.serve_with(&[("WB_CLOCK", &clock)]);
     wait_for("its time is kept", || next(&bench).as_str().map(drop));
     let backup = bench.json(&["backup"])["path"].as_str().unwrap().to_owned();
-    jump(&bench, HOUR_MS + HOUR_MS / 2);
+    bench.clock(HOUR_MS + HOUR_MS / 2);
     all_ended(&bench, "ticks", 1);
     let then = next(&bench);
     server.stop();
@@ -178,7 +172,7 @@ fn a_time_that_a_wrong_clock_planned_is_planned_anew() {
         "wb.schedule \"hourly\" { every = \"1h\", enqueue = { kind = \"ticks\", word = \"h\" } }
          wb.schedule \"daily\" { at = \"07:30\", enqueue = { kind = \"ticks\", word = \"d\" } }\n",
     );
-    let clock = jump(&bench, 5 * 365 * 24 * HOUR_MS);
+    let clock = bench.clock(5 * 365 * 24 * HOUR_MS);
     let times = |bench: &Bench| {
         let all = bench.get("/api/schedules").ok()["items"].clone();
         let of = |at: usize| all[at]["next_at"].as_str().map(|it| it[..4].to_owned());
@@ -187,7 +181,7 @@ fn a_time_that_a_wrong_clock_planned_is_planned_anew() {
     let server = bench.serve_with(&[("WB_CLOCK", &clock)]);
     let ahead = wait_for("the times are kept", || times(&bench));
     server.stop();
-    jump(&bench, 0);
+    bench.clock(0);
     let server = bench.serve_with(&[("WB_CLOCK", &clock)]);
     let now = wait_for("they are planned anew", || times(&bench).filter(|it| *it != ahead));
     assert!(now.iter().zip(&ahead).all(|(now, ahead)| now < ahead), "{now:?} {ahead:?}");
@@ -204,7 +198,7 @@ fn what_waits_for_a_look_when_the_server_stops_is_done_by_the_next_one() {
          wb.on(\"message_posted\", function(event)
            wb.log.info(\"it is heard\") wb.enqueue { kind = \"ticks\", word = \"heard\" } end)\n",
     );
-    let (clock, hold) = (jump(&bench, 0), bench.base.join("hold"));
+    let (clock, hold) = (bench.clock(0), bench.base.join("hold"));
     let env = [
         ("WB_CLOCK", clock.as_str()),
         ("WB_FAIL_AT", "before_look"),
@@ -216,7 +210,7 @@ fn what_waits_for_a_look_when_the_server_stops_is_done_by_the_next_one() {
         bench.get("/api/schedules").ok()["items"][0]["next_at"].as_str().map(drop)
     });
     server.stop();
-    jump(&bench, HOUR_MS + HOUR_MS / 2);
+    bench.clock(HOUR_MS + HOUR_MS / 2);
     std::fs::write(&hold, "").unwrap();
     let server = bench.serve_with(&env);
     let path = format!("/api/topics/{}/messages", topic.id);

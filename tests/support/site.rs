@@ -261,6 +261,14 @@ wb.limits {{ {} }}
         self.git(&["status", "--porcelain=v1"])
     }
 
+    /// Moves the clock of servers that are started with the returned path in `WB_CLOCK`.
+    pub(crate) fn clock(&self, ms: i64) -> String {
+        let (file, aside) = (self.base.join("clock"), self.base.join("clock.new"));
+        std::fs::write(&aside, ms.to_string()).unwrap();
+        std::fs::rename(&aside, &file).unwrap();
+        file.into_string()
+    }
+
     pub(crate) fn socket(&self) -> Utf8PathBuf {
         self.data.join("wb.sock")
     }
@@ -283,6 +291,19 @@ wb.limits {{ {} }}
     #[track_caller]
     pub(crate) fn post(&self, target: &str, body: Value) -> Answer {
         self.send(&Call::post(target, body).token(&self.operator()))
+    }
+
+    /// Sends a message over which the server crashes, perhaps before it has answered.
+    pub(crate) fn send_into_crash(&self, to: &str, payload: Value) {
+        let call = Call::post("/api/messages", json!({"to": to, "payload": payload}));
+        drop(call.token(&self.operator()).try_socket(&self.socket()));
+    }
+
+    /// Returns the id of the newest message to an address.
+    #[track_caller]
+    pub(crate) fn newest_message(&self, to: &str) -> String {
+        let page = self.get(&format!("/api/messages?to={to}&limit=1")).ok();
+        page["items"][0]["id"].as_str().unwrap_or_else(|| panic!("{page:#}")).to_owned()
     }
 
     /// Opens a Topic on a passage.

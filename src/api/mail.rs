@@ -195,8 +195,15 @@ pub struct Awaited {
     pub waiting: Option<String>,
 }
 
-/// Returns what a person can do about a message whose arrival nothing proves.
-pub fn hint_of_unconfirmed(id: &MailId) -> String {
+/// Returns what a person can do about a message to this address whose arrival nothing proves.
+pub fn hint_of_unconfirmed(id: &MailId, to: &Address) -> String {
+    if let Address::Channel(slug) = to {
+        return format!(
+            "if it did not arrive: `wiki-browser msg resend {slug} NUMBER --to AGENT`; if it did: \
+             `wiki-browser msg settle {slug} NUMBER --to AGENT`; `wiki-browser msg history {slug}` \
+             names both"
+        );
+    }
     format!(
         "if it did not arrive: `wiki-browser mail resend {id}`; if it did: \
          `wiki-browser mail settle {id}`"

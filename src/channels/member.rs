@@ -384,7 +384,10 @@ pub fn reseat(
     member: &Member,
     (agent, by): (&str, &Actor),
 ) -> Result<()> {
-    require_free(tx.connection(), agent)?;
+    // A muted seat takes no agent's only one.
+    if member.standing == Standing::Active {
+        require_free(tx.connection(), agent)?;
+    }
     let updated = tx.prepare_cached(RESEAT)?.execute(named_params! {
         ":channel": channel.number, ":member": member.member, ":agent": agent, ":now": tx.now(),
     })?;

@@ -7,7 +7,9 @@
 use rusqlite::{Connection, OptionalExtension as _, Row, named_params};
 use serde_json::json;
 
-use crate::base::{Actor, BlockId, EventKind, JobId, MailId, Millis, Result, Scope, fault};
+use crate::base::{
+    Actor, Address, BlockId, EventKind, JobId, MailId, Millis, Result, Scope, fault,
+};
 use crate::mail::message;
 use crate::mail::rooms::Block;
 use crate::store::Tx;
@@ -38,6 +40,13 @@ const TAKE_BACK: &str = "
 const GIVE_UP: &str = "
     UPDATE deliveries SET state = 'unconfirmed', reason = :reason, ended_ms = :now
     WHERE block_id = :block AND state = 'sent'";
+/// Also one that was given up: its turn begins late.
+const CONFIRM_GIVEN: &str = "
+    UPDATE deliveries SET state = 'confirmed', proof = 'turn', reason = NULL, ended_ms = :now
+    WHERE block_id = :block AND state IN ('sent', 'unconfirmed')";
+const GIVEN: &str = "
+    SELECT block_id FROM deliveries INDEXED BY deliveries_by_state
+    WHERE to_class = :class AND to_name = :name AND state = 'sent' AND block_id IS NOT NULL";
 const CONFIRM_LATE: &str = "
     UPDATE deliveries SET state = 'confirmed', proof = 'turn', reason = NULL, ended_ms = :now
     WHERE block_id = :block AND to_class = 'agent' AND to_name = :agent AND room IS NULL
@@ -56,6 +65,8 @@ pub(super) const STATEMENTS: &[(&str, &str)] = &[
     ("block::confirm", CONFIRM),
     ("block::take_back", TAKE_BACK),
     ("block::give_up", GIVE_UP),
+    ("block::confirm_given", CONFIRM_GIVEN),
+    ("block::given", GIVEN),
     ("block::confirm_late", CONFIRM_LATE),
     ("block::messages", MESSAGES),
 ];
@@ -164,11 +175,29 @@ pub fn begin_block(tx: &Tx<'_>, agent: &str, id: &BlockId, proof: &str) -> Resul
 /// # Errors
 /// Fails if the database cannot be written.
 pub fn confirm_given(tx: &Tx<'_>, id: &BlockId) -> Result<()> {
-    let params = named_params! {":block": id, ":proof": "turn", ":now": tx.now()};
-    match tx.prepare_cached(CONFIRM)?.execute(params)? {
+    let params = named_params! {":block": id, ":now": tx.now()};
+    match tx.prepare_cached(CONFIRM_GIVEN)?.execute(params)? {
         0 => Ok(()),
         _ => tell(tx, id, "confirmed"),
     }
+}
+
+/// Records that a turn of an instance has ended: what it was given and has not begun is
+/// `unconfirmed`, and the next message can be given.
+///
+/// # Errors
+/// Fails if the database cannot be written.
+pub fn give_up_given(tx: &Tx<'_>, to: &Address, reason: &str) -> Result<()> {
+    let mut statement = tx.prepare_cached(GIVEN)?;
+    let params = named_params! {":class": to.class(), ":name": to.name()};
+    let given = statement.query_map(params, |row| row.get(0))?;
+    let given: Vec<BlockId> = given.collect::<rusqlite::Result<_>>()?;
+    for id in given {
+        let params = named_params! {":block": id, ":reason": reason, ":now": tx.now()};
+        tx.prepare_cached(GIVE_UP)?.execute(params)?;
+        tell(tx, &id, "unconfirmed")?;
+    }
+    Ok(())
 }
 
 /// Records that nothing of a block was sent to its agent: its deliveries are queued again.

@@ -153,6 +153,9 @@ pub fn deliver(
 ) -> Result<()> {
     let state = if dropped.is_some() { "dropped" } else { "queued" };
     insert(tx, message, to, (state, None, dropped), None)?;
+    if dropped.is_none() && matches!(to, Address::Instance { .. }) {
+        tx.ring(super::BELL_OF_INSTANCES);
+    }
     let data = json!({"to_class": to.class(), "job_id": null, "state": state});
     message::tell(tx, EventKind::MessageSent, message, by, scope(person), data)
 }

@@ -16,7 +16,7 @@ mod unconfirmed;
 
 pub use block::{
     OpenBlock, begin_block, claim_block, confirm_given, confirm_late, end_block, give_back_block,
-    messages_of, open_block, take_back_block, take_back_given,
+    give_up_given, messages_of, open_block, take_back_block, take_back_given,
 };
 pub use delivery::{
     Delivery, STATES, confirm_pulled, confirm_read, count_for_agent, deliver, deliver_to_job,

@@ -63,11 +63,17 @@ pub(super) const STATEMENTS: &[(&str, &str)] = &[
     ("unconfirmed::in_room", IN_ROOM),
 ];
 
-/// Queues unconfirmed deliveries of a message once more; returns whether there were any.
+/// Queues unconfirmed deliveries of a message once more, each for whoever gets now what is sent to
+/// its agent; returns whether there were any.
 ///
 /// # Errors
-/// Fails if the database cannot be written.
-pub fn resend(tx: &Tx<'_>, message: &MailId, by: &Actor) -> Result<bool> {
+/// As `now`; fails if the database cannot be written.
+pub fn resend(
+    tx: &Tx<'_>,
+    message: &MailId,
+    by: &Actor,
+    now: &dyn Fn(&str) -> Result<String>,
+) -> Result<bool> {
     let params = named_params! {":message": message};
     let c = tx.connection();
     let mut open = c.prepare_cached(OPEN)?;
@@ -78,7 +84,7 @@ pub fn resend(tx: &Tx<'_>, message: &MailId, by: &Actor) -> Result<bool> {
     }
     for (seq, agent, wakes) in &rows {
         tx.prepare_cached(AGAIN)?.execute(named_params! {
-            ":message": message, ":agent": agent, ":wakes": wakes, ":repeats": seq,
+            ":message": message, ":agent": now(agent)?, ":wakes": wakes, ":repeats": seq,
         })?;
     }
     tx.prepare_cached(GIVE_UP)?.execute(params)?;

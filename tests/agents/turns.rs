@@ -167,6 +167,22 @@ echo \"$text\" >> \"$OUT/robbo\"; say done; done";
     server.stop();
 }
 
+/// Who runs for long hears of a failure, too.
+#[test]
+fn a_failure_reaches_the_agent_to_which_the_answer_was_to_go() {
+    let bench = Bench::new();
+    declare(&bench, "robbo", "autostart = \"always\"", ECHO);
+    bench.inbox("t/fails", "timeout = \"20s\"", "exit 3");
+    let server = bench.serve();
+    wait_state(&bench, "robbo", "idle");
+    let body = json!({"to": "topic:t/fails", "payload": 1, "reply_to": "agent:robbo"});
+    bench.post("/api/messages", body).ok();
+    let told = || bench.get("/api/messages?to=agent:robbo").ok()["items"][0].clone();
+    until("it has arrived", || told()["deliveries"][0]["state"] == "confirmed");
+    assert_eq!(told()["sort"], "failure");
+    server.stop();
+}
+
 /// That it was sent stays; what nobody has read stays whole.
 #[test]
 fn what_old_messages_said_is_given_up_once_it_has_arrived() {

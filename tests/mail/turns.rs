@@ -132,6 +132,46 @@ fi";
     server.stop();
 }
 
+/// One that ends its turns without naming them is given what comes next all the same.
+#[test]
+fn a_turn_that_nobody_names_holds_no_message_up() {
+    let bench = Bench::new();
+    let nameless = "while :; do hear; echo \"$text\" >> \"$OUT/heard\"
+case $text in last) wb-agent complete --reply '\"done\"' ;; esac
+case $text in second) echo '{\"turn\":\"ended\",\"text\":\"ok\"}' ;; *) began; say ok ;; esac
+done";
+    talk(&bench, "after_turn = \"1m\",", nameless);
+    let server = bench.serve();
+    let first = send(&bench, "topic:t/talk", json!("first")).ok()["message_id"].clone();
+    bench.wait_left("heard");
+    let (address, _) = instance(&bench, &first);
+    let second = send(&bench, &address, json!("second")).ok()["message_id"].clone();
+    until("nothing proves it", || delivery(&bench, &second).0 == "unconfirmed");
+    send(&bench, &address, json!("last")).ok();
+    assert_eq!(answer(&bench, first.as_str().unwrap())["reply"], "done");
+    assert_eq!(bench.left("heard"), "first\nsecond\nlast");
+    server.stop();
+}
+
+/// Its engine is given what was decided as soon as it is: it has nothing else to wake it.
+#[test]
+fn a_decision_reaches_an_instance_between_two_turns() {
+    let bench = Bench::new();
+    let asks = "while :; do hear; began; echo \"$text\" >> \"$OUT/heard\"
+if [ -e \"$OUT/asked\" ]; then wb-agent complete --reply '\"done\"'
+else wb-agent approval create --channel c --title T > \"$OUT/asked\"; fi
+printf '{\"turn\":\"ended\",\"id\":\"%s\",\"text\":\"ok\",\"tokens\":100}\\n' \"$id\"; done";
+    talk(&bench, "after_turn = \"1m\",", asks);
+    let server = bench.serve();
+    let first = send(&bench, "topic:t/talk", json!("first")).ok()["message_id"].clone();
+    let id = bench.wait_left("asked");
+    let (_, job) = instance(&bench, &first);
+    until("its turn is over", || bench.show(&job)["usage"]["input_tokens"] == 100);
+    bench.post(&format!("/api/approvals/{id}/approve"), json!({"version": 1})).ok();
+    assert_eq!(answer(&bench, first.as_str().unwrap())["reply"], "done");
+    server.stop();
+}
+
 /// What was recorded and perhaps never written is nobody's to give again.
 #[cfg(feature = "faults")]
 #[test]

@@ -339,7 +339,7 @@ fn show(desk: &Desk, id: &str) -> Result<u8> {
             desk.detail("job", job.unwrap_or_default())?;
         }
         if found.deliveries.last().is_some_and(|it| it.state == "unconfirmed") {
-            desk.detail("next", &hint_of_unconfirmed(&found.id))?;
+            desk.detail("next", &hint_of_unconfirmed(&found.id, &found.to))?;
         }
         desk.detail("when", &desk.ago(&json!(found.created_at)))?;
         screen.put("")?;

@@ -31,13 +31,15 @@ pub async fn start(
 ) -> Result<AgentView> {
     let config = site.works.now().config;
     change(site, caller, name, move |tx, _, agent, by| {
-        match agent.heir.is_some() {
+        let has_heir = agent.heir.is_some();
+        match has_heir {
             true if request.clear_heir => agent::set_heir(tx, &agent.name, None)?,
             true => return Err(handed_over(agent)),
             false => {}
         }
         if agent.state.is_live() && agent.wanted == Wanted::Running {
-            return Err(state(agent, "runs already"));
+            // One that has kept itself running is only given its place again.
+            return if has_heir { Ok(()) } else { Err(state(agent, "runs already")) };
         }
         require_declared(&config, agent)?;
         if request.fresh {

@@ -328,7 +328,11 @@ fn next(c: &Connection, agent: &Agent, last: &Handoff, now: Millis) -> Result<Ne
                 Some(read) => mail::outcome(c, read)?,
                 None => (true, None),
             };
+            // Somebody may have seated it elsewhere meanwhile, and an agent has one seat.
+            let has_seat = |agent: &str| channels::seat_of(c, agent).map(|it| it.is_some());
+            let is_seated_elsewhere = has_seat(name)? && has_seat(&agent.name)?;
             Ok(match successor.state {
+                State::Idle if has_read && is_seated_elsewhere => Next::Fail("successor_seated"),
                 State::Idle if has_read => Next::Seat(name.clone()),
                 _ if is_gone(&successor) => Next::Fail("successor_failed"),
                 _ => Next::Nothing,
@@ -403,6 +407,7 @@ fn fail(tx: &Tx<'_>, works: &Works, last: &Handoff, why: &str) -> Result<()> {
     let said = match why {
         "not_written" => "it wrote nothing",
         "successor_failed" => "its successor did not start",
+        "successor_seated" => "its successor was given another seat",
         _ => "it ended",
     };
     for (room, _) in channels::seats_of(tx.connection(), &last.agent)? {

@@ -82,7 +82,7 @@ pub(in crate::flows) fn resolve(works: &Works, c: &Connection, name: &str) -> Re
 }
 
 /// Returns the agent of this name, or the last of its heirs.
-pub(super) fn heir(c: &Connection, name: &str) -> Result<Option<Agent>> {
+pub(in crate::flows) fn heir(c: &Connection, name: &str) -> Result<Option<Agent>> {
     let Some(mut found) = agent::find(c, name)? else { return Ok(None) };
     for _ in 0..HEIRS_MAX {
         match found.heir.as_deref().map(|heir| agent::find(c, heir)).transpose()?.flatten() {

@@ -31,7 +31,7 @@ pub use handoffs::{find as find_handoff, list as list_handoffs, read as read_han
 pub use handover::{handover, write as write_handoff};
 pub(in crate::flows) use heard::{block, heard};
 pub use identity::banner;
-pub(in crate::flows) use identity::{prepare, resolve};
+pub(in crate::flows) use identity::{heir, prepare, resolve};
 pub use peek::peek;
 pub(in crate::flows) use show::{how_it_ended, last_start_of, problem, why_waiting};
 pub use show::{list, show};

@@ -66,8 +66,9 @@ enum Due {
     Start,
     /// Give it something that waits.
     Give,
-    /// Show why what waits for it waits on: a daily cap is used up, or its engine is held.
-    Hold(&'static str),
+    /// Show why what waits for it waits on (a daily cap is used up, or its engine is held), or that
+    /// this is over.
+    Hold(Option<&'static str>),
     /// Give again what an earlier start had not begun.
     Again(OpenBlock),
     /// Write what was recorded but never written, because the server ended in between.
@@ -303,9 +304,13 @@ fn idle(
         }
         let kind = kind_of_agent(&agent.declared);
         return Ok(match hold::hold(c, config, &kind, now)? {
+            // What waits in a paused channel is not given, and the agent is held no more.
+            None if matches!(agent.reason.as_deref(), Some(hold::CAPPED | hold::ENGINE_HELD)) => {
+                (Some(Due::Hold(None)), None)
+            }
             None => (Some(Due::Give), None),
             Some((why, until)) if agent.reason.as_deref() == Some(why) => (None, Some(until)),
-            Some((why, until)) => (Some(Due::Hold(why)), Some(until)),
+            Some((why, until)) => (Some(Due::Hold(Some(why))), Some(until)),
         });
     };
     if block.begun_at.is_some() {
@@ -393,7 +398,8 @@ fn carry_out(
             let why = (State::Stopped, Some(UNDECLARED));
             agent::ended(tx, agent, why, &agent.ends, None).map(|()| Some(None))
         }
-        (Due::Hold(why), _) => {
+        (Due::Hold(None), _) => agent::explain(tx, agent, None).map(|()| Some(None)),
+        (Due::Hold(Some(why)), _) => {
             let why = (why, Some(why));
             agent::show(tx, agent, agent.state, why, &Actor::System).map(|()| Some(None))
         }

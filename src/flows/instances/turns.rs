@@ -91,7 +91,12 @@ pub(in crate::flows) fn heard(tx: &Tx<'_>, job: &Job, fact: &Fact) -> Result<()>
         }
         Fact::Refused { block, .. } => mail::take_back_given(tx, block),
         // Its time is that of the whole job.
-        Fact::Ended { tokens, cost_usd, .. } => {
+        Fact::Ended { block, tokens, cost_usd, .. } => {
+            if let Some(block) = block {
+                mail::confirm_given(tx, block)?;
+            }
+            // One that names no turn would hold up all further messages.
+            mail::give_up_given(tx, &instances::address(&job.kind, job.root()), "no_proof")?;
             jobs::add_turn(tx, job, TurnSpent { tokens: *tokens, cost_usd: *cost_usd, ms: 0 })
         }
         _ => Ok(()),

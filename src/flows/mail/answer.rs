@@ -16,7 +16,7 @@ use crate::flows::mail::reply::failure_of;
 use crate::flows::mail::show::require_visible;
 use crate::flows::{Site, agents, instances};
 use crate::jobs::{self, Outlook, Status};
-use crate::mail;
+use crate::mail::{self, Delivery};
 use crate::people::Caller;
 use crate::script::Config;
 use crate::store::StoredEvent;
@@ -64,7 +64,8 @@ pub async fn look(site: &Site, caller: &Caller, id: &MailId) -> Result<Awaited> 
     site.store
         .read(move |c| {
             let mut found = awaited(c, &asked)?;
-            if found.state == AwaitState::Pending {
+            // What keeps an agent, and what its program printed, is for people.
+            if found.state == AwaitState::Pending && !caller.is_job() {
                 found.waiting = why_pending(c, (&config, now), &asked)?;
             }
             // Only people resend and settle.
@@ -180,25 +181,15 @@ fn awaited(c: &Connection, id: &MailId) -> Result<Awaited> {
         }
         // A message to an instance or a person: nobody promised an answer, but it may be lost.
         (None, None) => {
-            let all = mail::of_message(c, id)?;
-            // What was sent again has a later delivery, which counts.
-            let is_last =
-                |seq: i64, to: &Address| !all.iter().any(|it| it.seq > seq && it.to == *to);
-            let lost = all.iter().find(|it| {
-                // What an agent never showed to have is answered by nobody.
-                let is_agent = matches!(it.to, Address::Agent(_));
-                let is_lost = matches!(it.state.as_str(), "dropped" | "expired")
-                    || (is_agent && it.state == "unconfirmed");
-                is_lost && is_last(it.seq, &it.to)
-            });
-            if let Some(delivery) = lost {
+            if let Some(delivery) = lost(c, id)? {
                 found.state = AwaitState::Failed;
                 let job = delivery.job_id.as_ref();
                 let job = job.map(|id| jobs::find_brief(c, &jobs::Viewer::Program, id));
                 let told = job.transpose()?.and_then(|it| agents::how_it_ended(&it));
                 found.failure = told.or(delivery.reason.as_deref().map(why_lost));
                 let is_open = delivery.state == "unconfirmed";
-                found.hint = is_open.then(|| hint_of_unconfirmed(id));
+                let to = mail::find(c, id)?.to;
+                found.hint = is_open.then(|| hint_of_unconfirmed(id, &to));
             } else if let Some(why) = silent_end(c, id)? {
                 found.state = AwaitState::Failed;
                 found.failure = Some(why);
@@ -206,6 +197,21 @@ fn awaited(c: &Connection, id: &MailId) -> Result<Awaited> {
         }
     }
     Ok(found)
+}
+
+/// Returns a delivery of a message that was lost, as far as anybody knows.
+fn lost(c: &Connection, id: &MailId) -> Result<Option<Delivery>> {
+    let all = mail::of_message(c, id)?;
+    // What was sent again has a later delivery, which counts.
+    let is_last = |seq: i64, to: &Address| !all.iter().any(|it| it.seq > seq && it.to == *to);
+    let lost = all.iter().find(|it| {
+        // What an agent never showed to have is answered by nobody.
+        let is_agent = matches!(it.to, Address::Agent(_));
+        let is_lost = matches!(it.state.as_str(), "dropped" | "expired")
+            || (is_agent && it.state == "unconfirmed");
+        is_lost && is_last(it.seq, &it.to)
+    });
+    Ok(lost.cloned())
 }
 
 /// Returns why a delivery was lost, in words.

@@ -11,7 +11,7 @@ use crate::base::{Actor, Address, ErrorKind, Ids, PersonId, Result, fault};
 use crate::flows::mail::DEPTH_MAX;
 use crate::flows::mail::recipient::{self, Recipient};
 use crate::flows::mail::send;
-use crate::flows::{Works, instances};
+use crate::flows::{Works, agents, instances};
 use crate::jobs::{self, Job, Status};
 use crate::mail::{self, Message, NewMessage};
 use crate::people;
@@ -169,6 +169,12 @@ fn failure(tx: &Tx<'_>, ids: &Ids, (job, message): (&Job, &Message), payload: Va
         other => other.cloned(),
     };
     let Some(to) = to else { return Ok(()) };
+    // Whoever has taken the place of an agent gets what was for it.
+    let heir = match &to {
+        Address::Agent(name) => agents::heir(tx.connection(), name)?,
+        _ => None,
+    };
+    let to = heir.as_ref().map_or(to, |it| Address::Agent(it.name.clone()));
     let new = answer(Sort::Failure, job, message, &to, payload);
     let person = match &to {
         Address::Person(name) => people::find_by_name(tx.connection(), name)?.map(|it| it.id),
@@ -180,6 +186,7 @@ fn failure(tx: &Tx<'_>, ids: &Ids, (job, message): (&Job, &Message), payload: Va
             Ok(id) => jobs::last_leg(tx.connection(), &id)?.status.is_final(),
             Err(_) => true,
         },
+        Address::Agent(_) => heir.is_none(),
         _ => true,
     };
     write_or_drop(tx, ids, &new, has_ended.then_some("recipient_ended"), person.as_ref())

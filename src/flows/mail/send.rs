@@ -282,16 +282,16 @@ pub(super) fn write(
             let to = Address::Agent(name.clone());
             mail::deliver(tx, written, &to, None, None)?;
             tx.ring(mail::BELL);
-            let waiting = agents::why_waiting(
-                tx.connection(),
-                (&works.config, tx.now()),
-                (name.as_str(), true),
-            )?;
+            let by_whom = (&*works.config, tx.now());
+            let waiting = match &message.sender {
+                // What keeps an agent, and what its program printed, is for people.
+                Actor::Job(_) => None,
+                _ => agents::why_waiting(tx.connection(), by_whom, (name.as_str(), true))?,
+            };
             Ok(Sent { waiting, ..queued(id) })
         }
         Recipient::Instance => {
             mail::deliver(tx, written, &message.to, None, None)?;
-            tx.ring(mail::BELL_OF_INSTANCES);
             Ok(queued(id))
         }
         Recipient::Person(person) => {

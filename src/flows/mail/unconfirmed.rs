@@ -2,8 +2,8 @@
 
 use crate::api::mail::MessageView;
 use crate::base::{Actor, Error, MailId, Result};
-use crate::flows::Site;
 use crate::flows::mail::show::{require_visible, show};
+use crate::flows::{Site, agents};
 use crate::mail;
 use crate::people::Caller;
 use crate::store::Tx;
@@ -11,9 +11,15 @@ use crate::store::Tx;
 /// Has a message given to its agent once more.
 ///
 /// # Errors
-/// `not_found`; `conflict` with code `not_unconfirmed`; `forbidden` for jobs.
+/// `not_found`; `conflict` with code `not_unconfirmed`, and `recipient_ended` for an agent that is
+/// declared no more; `forbidden` for jobs.
 pub async fn resend(site: &Site, caller: &Caller, id: &MailId) -> Result<MessageView> {
-    decide(site, caller, id, mail::resend).await
+    let works = site.works.now();
+    let again = move |tx: &Tx<'_>, id: &MailId, by: &Actor| {
+        let now = |agent: &str| agents::resolve(&works, tx.connection(), agent).map(|it| it.name);
+        mail::resend(tx, id, by, &now)
+    };
+    decide(site, caller, id, again).await
 }
 
 /// Says that a message has arrived.

@@ -215,8 +215,10 @@ fn admit(
         }
         if !member.is_active() && !new.is_answer {
             let message = format!("{} is muted in {}", member.handle, channel.slug);
-            return Err(Error::conflict("member_muted", message)
-                .hint(format!("wiki-browser channel unmute {}", channel.slug)));
+            return Err(Error::conflict("member_muted", message).hint(match member.agent {
+                Some(_) => "wb-agent channel unmute".to_owned(),
+                None => format!("wiki-browser channel unmute {} {}", channel.slug, member.handle),
+            }));
         }
         if kind.speaks == Speaks::Chair && !member.is_chair {
             let message = format!("only the chair can write in a {}", kind.name);

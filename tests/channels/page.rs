@@ -57,6 +57,12 @@ fn a_channel_is_made_managed_and_finished_by_forms() {
     assert_eq!((&shown()["paused"], &shown()["budget"]), (&json!(null), &json!({"turns": 3})));
     bench.json(&["channel", "budget", "2", "--turns", "9"]);
     assert_eq!(shown()["budget"], json!({"turns": 9}));
+    // At a shell, limits that are not given stay.
+    bench.json(&["channel", "budget", "2", "--turns", "9", "--tokens", "5000000"]);
+    bench.json(&["channel", "pause", "2"]);
+    bench.json(&["channel", "resume", "2", "--turns", "11"]);
+    assert_eq!(shown()["budget"], json!({"turns": 11, "tokens": 5_000_000}));
+    bench.json(&["channel", "budget", "2", "--turns", "9"]);
     assert_eq!(set("members/kim/chair", &[]), 303);
     let chair =
         shown()["members"].as_array().unwrap().iter().find(|it| it["is_chair"] == true).cloned();

@@ -38,7 +38,7 @@ impl Wait {
             seconds if seconds <= most => Ok(Duration::from_secs(seconds)),
             seconds => Err(Error::invalid(format!("timeout {seconds} is above {most}"))
                 .code("bad_parameter")
-                .hint("request a new approval; decisions are final")),
+                .hint(format!("wait again after at most {most} seconds"))),
         }
     }
 }

@@ -112,8 +112,11 @@ pub async fn resume(
         }
         if reason == Pause::Budget && channel.has_used(3) {
             let message = format!("the budget of {} is used up", channel.slug);
-            return Err(Error::conflict("budget_used", message)
-                .hint("set a higher one: `wiki-browser channel resume --turns N`"));
+            return Err(Error::conflict("budget_used", message).hint(format!(
+                "set a higher one: `wiki-browser channel resume {} --turns N`, or --tokens or \
+                 --cost-usd",
+                channel.slug
+            )));
         }
         channels::resume(tx, &channel, &caller.actor())?;
         say(tx, ground, &channel, "Resumed by a person.".to_owned())

@@ -111,7 +111,7 @@ pub(in crate::cli) enum ChannelCommand {
         /// Slug (or its beginning), number or name
         channel: String,
     },
-    /// Resume a paused channel
+    /// Resume a paused channel; limits that are given are set, the others stay
     Resume {
         /// Slug (or its beginning), number or name
         channel: String,
@@ -276,7 +276,8 @@ pub(in crate::cli) fn run(desk: &Desk, command: ChannelCommand) -> Result<()> {
         }
         ChannelCommand::Pause { channel } => change(desk, &channel, "pause", &nothing),
         ChannelCommand::Resume { channel, budget } => {
-            let request = ResumeRequest { budget: budget.budget() };
+            let budget = budget.budget().map(|it| raised(desk, &channel, &it)).transpose()?;
+            let request = ResumeRequest { budget };
             change(desk, &channel, "resume", &json!(request))
         }
         ChannelCommand::Complete { channel } => change(desk, &channel, "complete", &nothing),
@@ -348,6 +349,16 @@ fn change(desk: &Desk, channel: &str, verb: &str, body: &Value) -> Result<()> {
     let answer = desk.client()?.post(&route(channel, &format!("/{verb}")), body)?;
     let changed: ChannelView = typed(answer.clone())?;
     desk.screen.answer(&answer, |_, _| describe(desk, &changed))
+}
+
+/// Returns the budget of a channel with other limits; those that are not given stay.
+fn raised(desk: &Desk, channel: &str, limits: &Budget) -> Result<Budget> {
+    let shown: ChannelView = typed(desk.client()?.get(&route(channel, ""))?)?;
+    Ok(Budget {
+        turns: limits.turns.or(shown.budget.turns),
+        tokens: limits.tokens.or(shown.budget.tokens),
+        cost_usd: limits.cost_usd.or(shown.budget.cost_usd),
+    })
 }
 
 fn member(desk: &Desk, args: &MemberArgs, verb: &str) -> Result<()> {

@@ -80,6 +80,25 @@ fn the_sites_key_answers_and_is_what_is_counted() {
     server.stop();
 }
 
+/// Who had chosen a mode that the script no longer has is answered in the script's own.
+#[test]
+fn a_mode_that_is_gone_is_nobodys_choice_any_more() {
+    let bench = Bench::new();
+    let _models = both(&bench, "");
+    let server = bench.serve();
+    bench.post("/api/agent/config", json!({"mode": "gateway_subscription"})).ok();
+    bench.edit(|script| script.replace("gateway_subscription = \"pi\",", ""));
+    bench.write_script();
+    bench.json(&["reload"]);
+    let config = bench.get("/api/agent/config").ok();
+    assert_eq!(config["mode"], "anthropic_api_key", "{config:#}");
+    assert_eq!(text_of(&ask(&bench, json!({"message": "hello"}))), "Hello **you**");
+    let asked = bench.post("/api/agent/chat-stream", asked("hello"));
+    assert_eq!(asked.refusal(), (503, "runtime_unavailable"));
+    assert!(asked.body["error"]["message"].as_str().unwrap().contains("no mode"), "{asked:?}");
+    server.stop();
+}
+
 /// A limit holds the subscription of that person, and not the site's key.
 #[test]
 fn a_limit_of_a_subscription_is_held_and_another_sign_in_is_not_used() {

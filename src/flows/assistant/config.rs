@@ -33,7 +33,7 @@ pub struct Choice {
 pub fn choice(site: &Site, caller: &Caller) -> Result<Choice> {
     let seat = seat(site, caller)?;
     let chosen = site.store.look(|c| chat::setting_of(c, &seat.person.id))?.mode;
-    let chosen = chosen.as_deref().and_then(Mode::parse);
+    let mode = seat.mode(chosen.as_deref());
     let mut modes = Vec::new();
     for mode in seat.assistant.runtimes.keys() {
         let closed = closed(site, &seat, *mode)?;
@@ -52,7 +52,7 @@ pub fn choice(site: &Site, caller: &Caller) -> Result<Choice> {
             is_unsandboxed: *mode == Mode::ClaudeCode,
         });
     }
-    Ok(Choice { mode: chosen.unwrap_or(seat.assistant.mode).to_string(), modes })
+    Ok(Choice { mode: mode.to_string(), modes })
 }
 
 /// Returns who gets what is asked and read in a mode, and who pays.

@@ -11,7 +11,7 @@ use crate::flows::check::external;
 use crate::flows::{Site, Works};
 use crate::linkedin::{Account, Api, App, Pending, authorize_url, exchange};
 use crate::people::Caller;
-use crate::script::Config;
+use crate::script::{Config, SECRET_MISSING};
 
 /// How long before its end a sign-in is reported.
 const SOON_MS: i64 = 7 * 24 * 60 * 60 * 1_000;
@@ -50,7 +50,12 @@ pub fn state(works: &Works, caller: &Caller) -> Result<LinkedinView> {
     app_of(&works.config)?;
     let (home, now) = (home(&works.config, &seat.person), works.store.clock().now());
     let url = match Pending::load(home.path(), now)? {
-        Some(pending) => Some(authorize_url(&read(&works.config)?, &pending.state)?),
+        Some(pending) => match read(&works.config) {
+            Ok(app) => Some(authorize_url(&app, &pending.state)?),
+            // Health and *Connect* say so; the rest of the page does without.
+            Err(cause) if cause.code_str() == SECRET_MISSING => None,
+            Err(cause) => return Err(cause),
+        },
         None => None,
     };
     Ok(view(Account::load(home.path())?, url, now))

@@ -63,11 +63,13 @@ pub(in crate::flows) use end::{cancelled, settle_job, spent_left};
 pub(in crate::flows) use perform::quiet;
 pub(in crate::flows) use run::{listen, prepare};
 
+use rusqlite::Connection;
+
 use crate::base::{Error, ErrorKind, Result};
 use crate::chat::{self, Home};
 use crate::flows::Works;
 use crate::flows::check::external;
-use crate::jobs::hold_for;
+use crate::jobs::{hold_for, hold_of};
 use crate::people::{Caller, Person, Role};
 use crate::script::{Assistant, Engine, EngineBody, Mode};
 
@@ -85,6 +87,16 @@ pub(in crate::flows) struct Seat<'a> {
     pub(in crate::flows) person: Person,
     /// The script's declaration.
     pub(in crate::flows) assistant: &'a Assistant,
+}
+
+impl Seat<'_> {
+    /// Returns the mode that the person has chosen, or else the script's: one that was chosen under
+    /// an earlier script may be gone.
+    fn mode(&self, chosen: Option<&str>) -> Mode {
+        let chosen = chosen.and_then(Mode::parse);
+        let is_there = |it: &Mode| self.assistant.runtimes.contains_key(it);
+        chosen.filter(is_there).unwrap_or(self.assistant.mode)
+    }
 }
 
 /// Returns whether a person's pages show the assistant.
@@ -132,6 +144,13 @@ pub(in crate::flows) fn closed(
     seat: &Seat<'_>,
     mode: Mode,
 ) -> Result<Option<Closed>> {
+    if !seat.assistant.runtimes.contains_key(&mode) {
+        return Ok(Some(Closed {
+            state: "not_allowed",
+            why: format!("this site has no mode {mode}"),
+            hint: "choose another one on the page of the assistant".to_owned(),
+        }));
+    }
     if !seat.assistant.admits_to(mode, &seat.person.name) {
         return Ok(Some(Closed {
             state: "not_allowed",
@@ -202,14 +221,26 @@ fn closed_gateway(works: &Works, seat: &Seat<'_>) -> Result<Option<Closed>> {
 }
 
 fn held(works: &Works, engine: &Engine, person: &Person) -> Result<Option<Closed>> {
-    let hold = works.store.look(|c| hold_for(c, &engine.name, &person.id))?;
+    let look =
+        |c: &Connection| Ok((hold_for(c, &engine.name, &person.id)?, hold_of(c, &engine.name)?));
+    let (hold, of_site) = works.store.look(look)?;
     let now = works.store.clock().now();
     Ok(hold.filter(|it| it.until > now && engine.is_held_by_limits).map(|it| {
         let until = it.until.minute();
         Closed {
             state: "held",
             why: format!("the provider's rate limit is reached until {until} UTC"),
-            hint: format!("wait, or lift the hold: wiki-browser engine release {}", engine.name),
+            hint: match of_site.is_some_and(|site| site.until >= it.until) {
+                true => {
+                    format!("wait, or lift the hold: wiki-browser engine release {}", engine.name)
+                }
+                // A command is the operator's, and this hold is the person's.
+                false => format!(
+                    "wait, or press Resume now on the page of jobs; an admin types: wiki-browser \
+                     engine release {} --person {}",
+                    engine.name, person.name
+                ),
+            },
         }
     }))
 }
@@ -234,7 +265,7 @@ pub(in crate::flows) fn hint(code: &str) -> &'static str {
         "limit_output" => "ask for a shorter answer, or for a part of it",
         "rate_limited" => "try again after the limit resets",
         "overloaded" | "unreachable" => "try again in a minute",
-        "held" => "ask again then, or lift the hold: wiki-browser engine list names the engine",
+        "held" => "ask again then, or press Resume now on the page of jobs",
         "key_missing" => "the operator must set the model's key: wiki-browser check",
         "key_invalid" => "an admin must check the model's key and account",
         "refused" => "rephrase the question",

@@ -10,7 +10,7 @@ use crate::chat::{
     self, ATTACHMENTS_MAX, Attachment, IMAGES_MAX, NewMessage, NewRun, Policy, Role, Session, State,
 };
 use crate::flows::assistant::actions::{self, Chosen};
-use crate::flows::assistant::{SESSION_BUSY, Seat, closed, end, fallback, seat};
+use crate::flows::assistant::{SESSION_BUSY, Seat, closed, end, fallback, right, seat};
 use crate::flows::people::refuse_disabled;
 use crate::flows::{Site, kept_answer};
 use crate::jobs::{self, NewJob, Pool, Viewer};
@@ -177,8 +177,7 @@ fn mode(site: &Site, seat: &Seat<'_>, asked: Option<&str>) -> Result<Mode> {
     let chosen = site.store.look(|c| chat::setting_of(c, &seat.person.id))?.mode;
     let mode = match asked {
         Some(word) => parse_mode(word)?,
-        // A mode that was chosen under an earlier script may be gone.
-        None => chosen.as_deref().and_then(Mode::parse).unwrap_or(seat.assistant.mode),
+        None => seat.mode(chosen.as_deref()),
     };
     match closed(site, seat, mode)? {
         None => Ok(mode),
@@ -211,6 +210,13 @@ fn accept(tx: &Tx<'_>, site: &Site, draft: &Draft) -> Result<Asked> {
     let c = tx.connection();
     let by = Actor::Person(draft.person.clone());
     refuse_disabled(c, &by)?;
+    // Whoever took the right away meanwhile has stopped the answers that there were.
+    if right::owner(c, &site.works, &draft.person)?.is_none() {
+        let message = "you may no longer use the assistant";
+        return Err(Error::new(ErrorKind::Forbidden, message)
+            .code("not_named")
+            .hint("an admin names you in `persons` of wb.assistant"));
+    }
     let session = match &draft.request.session_id {
         Some(id) => chat::find_session(c, &draft.person, id)?,
         None => {

@@ -305,7 +305,15 @@ fn find(c: &rusqlite::Connection, id: &JobId) -> Result<Option<Found>> {
     let Some(run) = chat::by_job(c, id)? else { return Ok(None) };
     let question = chat::find_message(c, &run.session_id, &run.question_id)?;
     let before = match &question.parent_id {
-        Some(parent) => chat::branch(c, &run.session_id, parent, MESSAGES_MAX)?.0,
+        Some(parent) => {
+            let (mut newest, has_more) = chat::branch(c, &run.session_id, parent, MESSAGES_MAX)?;
+            if has_more {
+                // A request begins with a question, and not within an answer.
+                let first = newest.iter().position(|it| it.role == chat::Role::User);
+                newest.drain(..first.unwrap_or(newest.len()));
+            }
+            newest
+        }
         None => Vec::new(),
     };
     let mut calls = BTreeMap::new();

@@ -3,7 +3,8 @@
 
 use serde_json::json;
 
-use crate::support::{Bench, wait_for};
+use crate::script::jobs;
+use crate::support::{Bench, until, wait_for};
 
 /// Takes many seconds inside of one C function, but not for ever.
 const PATTERN: &str = "string.find(string.rep(\"a\", 25), string.rep(\"a?\", 25) .. \
@@ -20,8 +21,11 @@ fn g27_two_threads_are_given_up_and_then_everybody_is_told() {
            prompt = function()
              while true do pcall(function() while true do end end) end return \"x\" end }}
          wb.kind \"plain\" {{ about = \"P\", engine = \"echoes\", timeout = \"20s\",
-           prompt = function() return \"job=1\" end }}\n"
+           prompt = function() return \"job=1\" end }}
+         wb.schedule \"often\" {{ every = \"1s\",
+           enqueue = function() wb.enqueue {{ kind = \"ticks\", word = \"x\" }} end }}\n"
     ));
+    bench.word_kind("ticks", "timeout = \"20s\"", "exit 0");
     // The engine's own functions may not end; those for patterns do.
     let server = bench.serve_with(&[("WB_WITHOUT", "pattern_steps")]);
     let ended = |kind: &str| bench.ended(&bench.job(kind, json!({})));
@@ -51,6 +55,13 @@ fn g27_two_threads_are_given_up_and_then_everybody_is_told() {
     assert_eq!(job["reason"], "prompt_failed", "{job:#}");
     let refused = bench.post("/api/config/reload", json!({})).ok();
     assert_eq!(refused["ok"], false, "{refused:#}");
+    // What was due meanwhile is for the restart that this asks for.
+    let schedule = || bench.get("/api/schedules").ok()["items"][0].clone();
+    let overdue = || {
+        let due: jiff::Timestamp = schedule()["next_at"].as_str().unwrap().parse().unwrap();
+        jiff::Timestamp::now().duration_since(due)
+    };
+    until("it is overdue", || overdue() > jiff::SignedDuration::from_secs(4));
     let metrics = bench.get("/metrics").body;
     let metrics = metrics.as_str().unwrap();
     for line in [
@@ -60,6 +71,10 @@ fn g27_two_threads_are_given_up_and_then_everybody_is_told() {
     ] {
         assert!(metrics.contains(line), "{line}");
     }
+    let before = jobs(&bench, "ticks").len();
+    server.stop();
+    let server = bench.serve();
+    until("what was due has run", || jobs(&bench, "ticks").len() > before);
     server.stop();
 }
 

@@ -22,6 +22,8 @@ use crate::store::{Tx, other_rows};
 
 /// Rung when the schedules change.
 pub const BELL: &str = "schedules";
+/// How long to wait while the functions of the script are switched off.
+const STUCK_PAUSE: Duration = Duration::from_secs(60);
 /// From this delay on, a time counts as missed.
 const MISSED_MS: i64 = 60_000;
 
@@ -181,9 +183,13 @@ async fn round(
         site.store.write(move |tx| keep(tx, &declared)).await?;
         *is_kept = true;
     }
+    if site.vm().stuck() {
+        // What is due waits for the restart that the operator was asked for.
+        return Ok(Some(STUCK_PAUSE));
+    }
     let mut pause = None;
     for schedule in site.config.schedules.values() {
-        if stop.is_cancelled() {
+        if stop.is_cancelled() || site.vm().stuck() {
             break;
         }
         let name = schedule.name.clone();
@@ -250,7 +256,7 @@ async fn fired(site: &Site, schedule: &Schedule, state: &State, now: Millis) -> 
         },
         Wanted::Function(slot) => {
             let arg = json!({"name": schedule.name, "planned": state.planned, "now": now});
-            match site.vm().tell(&function, slot, arg).await {
+            match site.vm().tell_in_turn(&function, slot, arg).await {
                 Ok(wanted) => {
                     effects::ready(site, wanted, (&by, 0), (&function, None), &cause).await
                 }

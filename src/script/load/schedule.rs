@@ -31,7 +31,7 @@ const DAYS: [(&str, Weekday); 7] = [
 ];
 /// Shortest interval.
 const EVERY_MIN: Duration = Duration::from_secs(1);
-/// The shortest interval of `at`.
+/// The shortest interval of `at` without `days`.
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// A schedule.
@@ -243,9 +243,9 @@ pub(crate) fn build(declared: &Declared, checked: &Checked, findings: &mut Findi
             Timing::Every(0)
         }
     };
+    let timing = with_days(timing, title, checked, findings);
     let jitter = checked.duration("jitter").unwrap_or_default();
     warn_of_jitter(&timing, jitter, (title, checked), findings);
-    let timing = with_days(timing, title, checked, findings);
     let enqueue = match checked.given("enqueue") {
         Some(Given::Function(slot)) => Wanted::Function(slot.clone()),
         Some(Given::Request(request, _)) => Wanted::Job(request.clone()),
@@ -262,6 +262,17 @@ pub(crate) fn build(declared: &Declared, checked: &Checked, findings: &mut Findi
     }
 }
 
+/// Returns the smallest number of days from one of these days to the next; all days by default.
+fn days_between(days: &[String]) -> u32 {
+    let is_on = |it: usize| {
+        let name = DAYS[it % DAYS.len()].0;
+        days.is_empty() || days.iter().any(|day| day == name)
+    };
+    let to_next = |from: usize| (1..=DAYS.len()).find(|it| is_on(from + it));
+    let all = (0..DAYS.len()).filter(|it| is_on(*it)).filter_map(to_next);
+    all.min().and_then(|it| u32::try_from(it).ok()).unwrap_or(1)
+}
+
 /// Warns if a run may be delayed until the next one is due, which is dropped then.
 fn warn_of_jitter(
     timing: &Timing,
@@ -273,7 +284,7 @@ fn warn_of_jitter(
         // A wrong interval has its own finding.
         Timing::Every(0) => return,
         Timing::Every(ms) => Duration::from_millis(*ms),
-        Timing::At { .. } => DAY,
+        Timing::At { days, .. } => DAY * days_between(days),
     };
     if jitter < interval {
         return;

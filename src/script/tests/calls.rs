@@ -204,11 +204,19 @@ fn a_jitter_that_drops_runs_is_warned_of() {
         let found = site.loaded().warnings;
         found.iter().map(ToString::to_string).filter(|it| it.contains("`jitter`")).count()
     };
-    for when in ["every = \"1h\", jitter = \"59m\"", "at = \"07:30\", jitter = \"23h\""] {
-        assert_eq!(warned(when), 0, "{when}");
-    }
-    for when in ["every = \"1h\", jitter = \"1h\"", "at = \"07:30\", jitter = \"24h\""] {
-        assert_eq!(warned(when), 1, "{when}");
+    let week = "at = \"07:30\", days = { \"monday\", \"thursday\" }, jitter =";
+    let once = "at = \"07:30\", days = { \"sunday\" }, jitter =";
+    for (when, jitter, count) in [
+        ("every = \"1h\", jitter =", "59m", 0),
+        ("every = \"1h\", jitter =", "1h", 1),
+        ("at = \"07:30\", jitter =", "23h", 0),
+        ("at = \"07:30\", jitter =", "24h", 1),
+        (week, "71h", 0),
+        (week, "72h", 1),
+        (once, "167h", 0),
+        (once, "168h", 1),
+    ] {
+        assert_eq!(warned(&format!("{when} \"{jitter}\"")), count, "{when} {jitter}");
     }
 }
 

@@ -72,6 +72,21 @@ impl Vm {
         self.call(name, slot, arg, Rights::acts(self.clock.now())).await.map(|it| it.effects)
     }
 
+    /// The same for what can wait until there is room for it: prompts take precedence.
+    ///
+    /// # Errors
+    /// As [`Vm::tell`], without `busy`.
+    pub async fn tell_in_turn(&self, name: &str, slot: &Slot, arg: Value) -> Result<Vec<Effect>> {
+        loop {
+            match self.tell(name, slot, arg.clone()).await {
+                Err(cause) if cause.kind() == ErrorKind::Busy => {
+                    tokio::time::sleep(BUSY_PAUSE).await;
+                }
+                told => return told,
+            }
+        }
+    }
+
     async fn call(&self, name: &str, slot: &Slot, arg: Value, rights: Rights) -> Result<Answer> {
         if self.stuck() {
             return Err(stuck());
@@ -109,12 +124,7 @@ impl Vm {
         let name = format!("on.{}", event.as_str());
         let mut all = Vec::new();
         for handler in self.handlers.iter().filter(|handler| handler.event == event) {
-            let mut told = self.tell(&name, &handler.slot, payload.clone()).await;
-            while told.as_ref().is_err_and(|it| it.kind() == ErrorKind::Busy) {
-                // Prompts take precedence; an event can wait.
-                tokio::time::sleep(BUSY_PAUSE).await;
-                told = self.tell(&name, &handler.slot, payload.clone()).await;
-            }
+            let told = self.tell_in_turn(&name, &handler.slot, payload.clone()).await;
             if let Err(cause) = &told {
                 let (word, at) = (event.as_str(), &handler.slot.at);
                 tracing::warn!(

@@ -46,7 +46,7 @@ fn unloaded(site: &Site) -> Option<Trouble> {
     Some(Trouble {
         title: "The script on disk wasn’t loaded.",
         sentence: format!(
-            "Generation {} stays active: {}. wiki-browser check shows the errors; \
+            "Generation {} stays active: {}. wiki-browser reload --dry-run shows the errors; \
              wiki-browser reload tries again.",
             facts.generation, trouble.summary
         ),

@@ -153,6 +153,33 @@ fn what_a_restore_before_replaced_counts_for_the_next_one_too() {
     assert_eq!(report["persons_disabled"], 0, "{report:#}");
 }
 
+/// The content of an older backup, which a restore by mistake has put in force, says nothing of
+/// what happened after it.
+#[test]
+fn a_restore_that_undoes_another_one_takes_nothing_for_newer_than_it_is() {
+    let bench = bench();
+    bench.word_kind("waits", "timeout = \"20s\"", "exit 0");
+    let server = bench.serve();
+    // Without a folder of jobs, nothing would show that one was not started.
+    bench.ended(&bench.job("waits", json!({})));
+    said(&bench, &["person", "add", "bo"]);
+    said(&bench, &["person", "disable", "bo"]);
+    let oldest = backup(&bench);
+    said(&bench, &["person", "enable", "bo"]);
+    let waits = bench.job("waits", json!({"not_before": "2100-01-01T00:00:00Z"}));
+    let cancelled = bench.job("waits", json!({"not_before": "2100-01-01T00:00:00Z"}));
+    let right = backup(&bench);
+    bench.post(&format!("/api/agent/jobs/{cancelled}/cancel"), json!({})).ok();
+    server.stop();
+    bench.json(&["restore", &oldest]);
+    let report = bench.json(&["restore", &right]);
+    assert_eq!(report["jobs_cancelled"], json!([cancelled]), "{report:#}");
+    assert_eq!(report["persons_disabled"], 0, "{report:#}");
+    let server = bench.serve();
+    assert_eq!(bench.show(&waits)["status"], "queued");
+    server.stop();
+}
+
 /// The rows of holds are among those that are lost, and what they were made of is not.
 #[test]
 fn what_nobody_has_decided_about_holds_after_a_recovery_that_lost_the_hold() {

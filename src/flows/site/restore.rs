@@ -11,6 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use camino::{Utf8Path, Utf8PathBuf};
+use rusqlite::Connection;
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -20,8 +21,8 @@ use crate::api::backups::Backup;
 use crate::api::workspaces::Workspace;
 use crate::approvals::pending_of_root;
 use crate::base::{
-    Actor, Clock, Context, DATABASE_CORRUPT, Error, ErrorKind, Ids, JobId, ProposalId, Result,
-    TokenId, fault,
+    Actor, Clock, Context, DATABASE_CORRUPT, Error, ErrorKind, Ids, JobId, Millis, ProposalId,
+    Result, TokenId, fault,
 };
 use crate::channels;
 use crate::documents::Repo;
@@ -139,10 +140,15 @@ pub(super) enum Since {
 /// Decisions in the old database that must be carried over to a backup, and in those that it had
 /// replaced itself after the backup was made: of what that restore forgot, they alone know.
 pub(super) struct Old {
-    /// Oldest first.
-    databases: Vec<Utf8PathBuf>,
+    /// Oldest first, each with whether anything happened in it after the backup: the content of an
+    /// older backup says nothing of that time.
+    databases: Vec<(Utf8PathBuf, bool)>,
     rows: BTreeMap<String, i64>,
+    /// Jobs that wait, and whether each of the databases that know it has it parked.
     queued: BTreeMap<JobId, bool>,
+    /// Jobs that wait in the backup and in one of the databases no more. One that does not know a
+    /// job says nothing of it.
+    past: BTreeSet<JobId>,
     workspaces: Vec<Workspace>,
     persons: Vec<Person>,
     revoked: Vec<TokenId>,
@@ -190,7 +196,7 @@ pub async fn restore(site: &Offline, file: &Utf8Path, keep_tokens: bool) -> Resu
     let working = site.clear()?;
     backup::copy(file, &working, MIGRATIONS)?;
     fault::crash_point("restore_copied");
-    let since = since(site, &working);
+    let since = since(site, &working)?;
     let mut report = Report { from: Some(file.to_owned()), ..Report::default() };
     let new_rows = backup::row_counts(&working)?;
     if let Since::Known(old) = &since {
@@ -214,19 +220,22 @@ async fn orphans(site: &Offline, made: Vec<Workspace>) -> Result<Vec<Orphan>> {
     Ok(workspaces::save(site.repo.as_ref().ok(), site.data(), unknown).await)
 }
 
-fn since(site: &Offline, working: &Utf8Path) -> Since {
-    let mut old = match Old::read(&site.database()) {
+fn since(site: &Offline, working: &Utf8Path) -> Result<Since> {
+    let waiting = |c: &Connection| Ok(jobs::queued(c)?.into_iter().map(|it| it.0).collect());
+    let (at, waiting): (_, Vec<JobId>) =
+        (events::newest(working)?, backup::look(working, waiting)?);
+    let mut old = match Old::read(&site.database(), (at, &waiting)) {
         Ok(old) => old,
         Err(cause) => {
             warn!("the old database cannot be read: {}", cause.chain());
-            return Since::Unknown;
+            return Ok(Since::Unknown);
         }
     };
     let unread = |cause: &Error, what: &str| warn!("{what} cannot be read: {}", cause.chain());
-    match set_aside_since(site, working) {
+    match set_aside_since(site, at) {
         Ok(found) => {
             for path in found.iter().rev() {
-                match Old::read(path) {
+                match Old::read(path, (at, &waiting)) {
                     Ok(earlier) => old.precede(earlier),
                     Err(cause) => unread(&cause, path.as_str()),
                 }
@@ -234,13 +243,12 @@ fn since(site: &Offline, working: &Utf8Path) -> Since {
         }
         Err(cause) => unread(&cause, "what restores before this one replaced"),
     }
-    Since::Known(old)
+    Ok(Since::Known(old))
 }
 
 /// Returns the databases that restores before this one have put aside and that are newer than the
 /// backup, oldest first.
-fn set_aside_since(site: &Offline, working: &Utf8Path) -> Result<Vec<Utf8PathBuf>> {
-    let at = events::newest(working)?;
+fn set_aside_since(site: &Offline, at: Option<Millis>) -> Result<Vec<Utf8PathBuf>> {
     let mut found = Vec::new();
     for path in copies::list_aside(&copies::folder(site.data()))? {
         let is_replaced = path.file_name().is_some_and(|it| it.starts_with(REPLACED));
@@ -253,22 +261,37 @@ fn set_aside_since(site: &Offline, working: &Utf8Path) -> Result<Vec<Utf8PathBuf
 }
 
 impl Old {
-    fn read(database: &Utf8Path) -> Result<Old> {
+    /// Reads what a database knows about the time after the newest event of a backup, and about the
+    /// jobs that wait in that.
+    fn read(database: &Utf8Path, (at, waiting): (Option<Millis>, &[JobId])) -> Result<Old> {
         if let Some(loss) = store::loss(database)? {
             return Err(Error::unavailable(loss.to_string()).code(DATABASE_CORRUPT));
         }
         let rows = backup::row_counts(database)?;
+        let is_later = events::newest(database)? > at;
         backup::look(database, |c| {
+            let queued: BTreeMap<JobId, bool> = jobs::queued(c)?.into_iter().collect();
+            let mut past = BTreeSet::new();
+            for id in waiting.iter().filter(|it| !queued.contains_key(*it)) {
+                if jobs::is_known(c, id)? {
+                    past.insert(id.clone());
+                }
+            }
+            // What was taken before the backup, which gave it again, is not taken once more.
+            let is_since = |it: Millis| Some(it) > at;
+            let mut persons = people::list(c)?;
+            persons.retain(|it| is_later && it.disabled_at.is_none_or(is_since));
             // What is taken over later can be read, or nothing counts.
             undecided::undecided(c)?;
             channels::all(c)?;
             told::last(c)?;
             Ok(Old {
-                databases: vec![database.to_owned()],
+                databases: vec![(database.to_owned(), is_later)],
                 rows,
-                queued: jobs::queued(c)?.into_iter().collect(),
+                queued,
+                past,
                 workspaces: workspaces::open(c)?,
-                persons: people::list(c)?,
+                persons,
                 revoked: people::revoked_tokens(c)?,
                 approvers: approvers(c)?,
             })
@@ -278,7 +301,10 @@ impl Old {
     /// Adds what a database knows that was replaced before this one.
     fn precede(&mut self, earlier: Old) {
         self.databases.splice(..0, earlier.databases);
-        self.queued.retain(|id, _| earlier.queued.contains_key(id));
+        for (id, is_parked) in earlier.queued {
+            self.queued.entry(id).and_modify(|it| *it &= is_parked).or_insert(is_parked);
+        }
+        self.past.extend(earlier.past);
         self.persons.extend(earlier.persons);
         self.revoked.extend(earlier.revoked);
         for (proposal, by) in earlier.approvers {
@@ -358,12 +384,15 @@ async fn take_over(old: &Old, store: &Store, report: &mut Report) -> Result<()> 
     let taken = store.write(move |tx| {
         let (mut open, mut channels) = (BTreeSet::new(), channels::Taken::default());
         let (mut deliveries, mut agents) = (0, 0);
-        for database in &databases {
+        for (database, is_later) in &databases {
             backup::look(database, |old| {
                 open.extend(undecided::take_over(tx, old)?);
                 jobs::carry_usage(tx, old)?;
                 schedules::take_later(tx, old)?;
                 told::take_later(tx, old)?;
+                if !*is_later {
+                    return Ok(());
+                }
                 deliveries += mail::take_later(tx, old)?;
                 agents += mail::stop_again(tx, old)?;
                 channels::take_later(tx, old, &mut channels)
@@ -398,12 +427,12 @@ async fn settle_rows(
     // none.
     let is_past = |id: &JobId| match since {
         Since::Nothing => false,
-        Since::Known(old) => !old.queued.contains_key(id),
+        Since::Known(old) => old.past.contains(id) || !old.queued.contains_key(id),
         Since::Unknown => true,
     };
     // It had a folder when the backup was made.
     let is_still_parked = |id: &JobId| match since {
-        Since::Known(old) => old.queued.get(id) == Some(&true),
+        Since::Known(old) => !old.past.contains(id) && old.queued.get(id) == Some(&true),
         Since::Nothing | Since::Unknown => false,
     };
     let mut past = Vec::new();

@@ -64,7 +64,8 @@ Examples:
     List,
     /// Disable a person: ends their sessions, tokens, open pages and waiting jobs immediately
     ///
-    /// Their past work remains, and their running jobs continue.
+    /// Their past work remains, and their running jobs continue; private ones, such as answers of
+    /// their assistant, end.
     Disable {
         /// Name of the person
         name: String,

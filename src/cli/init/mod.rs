@@ -222,16 +222,14 @@ fn next_commands(here: &Utf8Path, folder: &Utf8Path, items: &[Item]) -> Vec<Stri
         true => String::new(),
         false => format!(" --config {}", quoted(place.join(SCRIPT).as_str())),
     };
-    let files: Vec<String> = items
-        .iter()
-        .map(|it| {
-            quoted(
-                if here == folder { it.path().to_owned() } else { place.join(it.path()) }.as_str(),
-            )
-        })
-        .collect();
+    // The folder may be in another work tree than the one in which this is typed.
+    let git = match here == folder {
+        true => "git".to_owned(),
+        false => format!("git -C {}", quoted(place.as_str())),
+    };
+    let files: Vec<String> = items.iter().map(|it| quoted(it.path().as_str())).collect();
     vec![
-        format!("git add {} && git commit -m \"A wiki-browser site\"", files.join(" ")),
+        format!("{git} add {} && {git} commit -m \"A wiki-browser site\"", files.join(" ")),
         format!("wiki-browser serve{option}"),
     ]
 }

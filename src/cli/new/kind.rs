@@ -40,7 +40,8 @@ fn next(block: &Block) -> Vec<String> {
     let inputs: Vec<String> = block
         .inputs
         .iter()
-        .filter(|it| !is_computed(it.ty) && (!has_topic || it.ty != InputType::Source))
+        .filter(|it| !is_computed(it.ty))
+        .filter(|it| !(has_topic && it.ty == InputType::Source && it.follows()))
         .map(|it| match it.ty {
             InputType::Topic => format!("{}=ID", it.name),
             InputType::Source => format!("{}=PATH", it.name),

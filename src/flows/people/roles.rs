@@ -8,7 +8,8 @@ use crate::people::{self, Caller, Person, Role};
 use crate::store::Tx;
 
 /// Ends a person's access at once: sessions, tokens and open streams; and cancels their waiting
-/// jobs. Their past work and running jobs remain.
+/// jobs. Their past work and running jobs remain, but for private ones, such as answers of their
+/// assistant: these end.
 ///
 /// # Errors
 /// `not_found`; `conflict` with code `not_active` or `last_admin`.
@@ -154,7 +155,8 @@ fn keep_an_admin(tx: &Tx<'_>, person: &Person) -> Result<()> {
     if is_last_admin(tx, person)? {
         let message = format!("{} is the last admin of this site", person.name);
         return Err(Error::conflict("last_admin", message).hint(
-            "make another person an admin first: wiki-browser person add NAME --role admin",
+            "make another person an admin first: wiki-browser person role NAME admin, or \
+             wiki-browser person add NAME --role admin",
         ));
     }
     Ok(())

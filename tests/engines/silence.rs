@@ -19,7 +19,7 @@ const END: &str = r#"{"type":"result","is_error":false,"result":"done","num_turn
 fn ended(agent: &str, fields: &str) -> Value {
     let bench = Bench::new();
     read_kind(&bench, "agent", "claude-stream-json", fields, agent);
-    bench.edit(|declared| declared.replace("timeout = \"20s\"", "timeout = \"6s\""));
+    bench.edit(|declared| declared.replace("timeout = \"20s\"", "timeout = \"9s\""));
     let server = bench.serve();
     let job = bench.ended(&bench.job("agent", json!({})));
     server.stop();

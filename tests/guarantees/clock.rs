@@ -7,7 +7,6 @@ use crate::support::{Bench, Call, until};
 const HOUR_MS: i64 = 3_600_000;
 const YEAR_MS: i64 = 365 * 24 * HOUR_MS;
 
-/// Sets how far the server's clock is from the machine's.
 fn times(row: &Value) -> [String; 3] {
     ["created_at", "started_at", "completed_at"].map(|it| row[it].as_str().unwrap().to_owned())
 }

@@ -75,7 +75,7 @@ fn g15_an_idle_server_wakes_twice_a_minute() {
     server.stop();
 }
 
-/// Fails with `WB_WITHOUT=bell`: then it is found by the look of every half minute.
+/// Fails with `WB_WITHOUT=bell`.
 #[test]
 fn g15_what_comes_is_started_at_once() {
     let bench = Bench::new();
@@ -85,7 +85,7 @@ fn g15_what_comes_is_started_at_once() {
     settle(&server);
     let jobs: Vec<String> = (0..3).map(|_| bench.job("quick", json!({}))).collect();
     let is_done = |job: &String| bench.show(job)["status"] == "succeeded";
-    // Without the bell they wait for a look, some of them for longer than this.
+    // Without the bell they wait for a look, for ten minutes.
     assert!(within(Duration::from_secs(25), || jobs.iter().all(is_done)), "a job waits for a look");
     server.stop();
 }

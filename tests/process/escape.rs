@@ -123,6 +123,8 @@ async fn g08_the_grace_is_int_then_term_then_kill() {
     // A busy machine makes each of them later, never earlier.
     let (int, term) = (uptime(lines[1]), uptime(lines[3]));
     assert!(int + 20 >= told && term + 20 >= told + GRACE_MS * 4 / 10, "{told}: {text}");
+    // They do not come together.
+    assert!(term >= int + GRACE_MS / 10, "{told}: {text}");
 }
 
 #[tokio::test]

@@ -23,15 +23,28 @@ async fn g11_a_grandchild_that_holds_the_output_keeps_no_job_alive() {
 
 #[tokio::test]
 async fn g11_late_output_within_the_window_is_kept() {
-    let rig = Rig::new();
     // Each line comes well within 100 ms of the one before, the last long after the agent's exit.
     // No pause needs a process of its own, which takes its time to start on a busy machine.
     let late = "setsid bash -c 'exec 9<> <(:); a=$EPOCHREALTIME; : > up
         for i in 1 2 3 4 5 6 7 8 9 10 11 12; do read -t 0.03 -u 9; b=$EPOCHREALTIME; echo $i
         echo $a $EPOCHREALTIME >> times; a=$b; done' &";
-    let record = rig.run(&format!("{late} until [ -e up ]; do :; done; echo 0")).await;
-    assert!(is_clean_exit(&record));
-    // Where a busy machine made a pause too long, what came before it is kept.
+    let began = Instant::now();
+    loop {
+        let rig = Rig::new();
+        let record = rig.run(&format!("{late} until [ -e up ]; do :; done; echo 0")).await;
+        assert!(is_clean_exit(&record));
+        let (kept, in_time) = (rig.stdout(), until_a_long_pause(&rig));
+        assert!(kept.starts_with(&in_time), "{kept}");
+        // All of it, once the machine is quick enough for a moment.
+        if kept == "0\n1\n2\n3\n4\n5\n6\n7\n8\n9\n10\n11\n12\n" {
+            break;
+        }
+        assert!(began.elapsed() < PATIENCE, "{kept}");
+    }
+}
+
+/// Returns the lines of the late writer before its first pause that may have been too long.
+fn until_a_long_pause(rig: &Rig) -> String {
     let times = std::fs::read_to_string(rig.path.join("times")).unwrap_or_default();
     let seconds = |it: &str| it.parse::<f64>().unwrap();
     let pauses = times.lines().map(|line| {
@@ -39,8 +52,7 @@ async fn g11_late_output_within_the_window_is_kept() {
         seconds(to) - seconds(from)
     });
     let in_time = pauses.take_while(|it| *it < 0.09).count();
-    let kept: String = (0..=in_time).map(|it| format!("{it}\n")).collect();
-    assert!(rig.stdout().starts_with(&kept), "{}: {times}", rig.stdout());
+    (0..=in_time).map(|it| format!("{it}\n")).collect()
 }
 
 #[tokio::test]

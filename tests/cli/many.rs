@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::desk::{operator, text};
-use crate::support::Bench;
+use crate::support::{Bench, until};
 
 #[test]
 fn jobs_are_cancelled_and_repeated_by_kind_and_status() {
@@ -91,5 +91,32 @@ fn options_of_one_job_count_for_many_or_are_refused() {
     bench.wait_left("deaf");
     said(&["job", "cancel", "--kind", "deaf", "--status", "running", "--force", "--yes"], 0);
     assert_eq!(bench.ended(&job)["status"], "cancelled");
+    server.stop();
+}
+
+/// A monitor runs beside its instance, and is no job of its own.
+#[test]
+fn a_monitor_is_not_retried_with_the_others() {
+    let bench = Bench::new();
+    bench.raw_engine("watch", "while :; do sleep 0.2; done");
+    bench.lua(
+        r#"wb.kind "watch" {
+  about = "Watch", engine = "watch", timeout = "5m", inputs = { worker = wb.input.line() },
+  prompt = "x",
+}
+"#,
+    );
+    let fields = "monitor = \"watch\", timeout = \"2m\"";
+    bench.inbox("t/work", fields, "wb-agent complete --reply 1");
+    let server = bench.serve();
+    let sent = bench.post("/api/messages", json!({"to": "topic:t/work", "payload": {}})).ok();
+    assert_eq!(bench.ended(sent["job_id"].as_str().unwrap())["status"], "succeeded");
+    let watches = || bench.json(&["job", "list", "--kind", "watch"])["items"].clone();
+    until("it has ended with it", || watches()[0]["status"] == "cancelled");
+    let again = ["job", "retry", "--status", "cancelled", "--kind", "watch", "--yes"];
+    let assert = operator(&bench, &again).assert();
+    let told = text(&assert.get_output().stdout) + &text(&assert.get_output().stderr);
+    assert!(told.contains("watched a run of job"), "{told}");
+    assert_eq!(watches().as_array().unwrap().len(), 1);
     server.stop();
 }

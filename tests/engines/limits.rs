@@ -158,8 +158,7 @@ fn a_cap_refuses_says_so_and_sums_are_shown() {
         message.starts_with("the daily cap of the requester is used up (107543 tokens"),
         "{message}"
     );
-    let tomorrow = error["hint"].as_str().unwrap().split(['(', ')']).nth(1).unwrap();
-    let tomorrow = tomorrow.strip_prefix("--not-before ").unwrap();
+    let tomorrow = error["hint"].as_str().unwrap().split([' ', ',']).nth(2).unwrap();
     let later = json!({"kind": "asks", "not_before": tomorrow});
     let later = bench.post("/api/agent/jobs", later).ok()["job_id"].as_str().unwrap().to_owned();
     assert_eq!(bench.show(&later)["waiting"]["code"], "not_before");

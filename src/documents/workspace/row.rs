@@ -39,7 +39,8 @@ const RELOCATE: &str = "
     UPDATE workspaces SET path = :path, repo = :repo, cleanup_json = :cleanup
     WHERE root_job = :root AND state <> 'gone'";
 const BEGIN_CLEANUP: &str = "
-    UPDATE workspaces SET state = 'cleaning', tries = tries + 1, ended_ms = NULL
+    UPDATE workspaces SET state = 'cleaning', tries = tries + 1, ended_ms = NULL,
+        note = IIF(state = 'cleaning', NULL, note)
     WHERE root_job = :root AND state <> 'gone'";
 const END: &str = "
     UPDATE workspaces SET state = :state, ended_ms = :now, note = :note,

@@ -141,5 +141,5 @@ async fn remove_all(path: &Utf8Path) -> Result<()> {
 /// Returns the error for work that cannot be saved.
 pub(super) fn not_kept(why: String) -> Error {
     Error::conflict(NOT_KEPT, format!("the work is not kept: {why}"))
-        .hint("save what you need, then run `wiki-browser workspace remove`")
+        .hint("save what you need, then run `wiki-browser workspace remove JOB`")
 }

@@ -128,8 +128,11 @@ pub async fn remove(
     let is_ours = tree.is_ours(mark, was_ready).await? || fault::is_off("worktree_mark");
     if let Some(told) = told.filter(|_| !is_known && is_ours) {
         let now = Utf8Path::new(&told).parent().map(Utf8Path::as_str).unwrap_or_default();
-        return not_ours(format!("the worktree of job {job} was moved to {now}"))
-            .map_err(|it| it.hint("save what you need, then run `git worktree remove`"));
+        return not_ours(format!("the worktree of job {job} was moved to {now}")).map_err(|it| {
+            it.hint(format!(
+                "save what you need, then run `git worktree remove --force --force '{now}'`"
+            ))
+        });
     }
     if !is_ours {
         return not_ours(format!("another site made {path}")).map_err(|it| {
@@ -142,8 +145,9 @@ pub async fn remove(
         && discard != Discard::Unkept
         && let Some(now) = tree.moved_to().await?
     {
-        return not_ours(format!("the worktree of job {job} was moved to {now}"))
-            .map_err(|it| it.hint("save what you need, then run `wiki-browser workspace remove`"));
+        return not_ours(format!("the worktree of job {job} was moved to {now}")).map_err(|it| {
+            it.hint(format!("save what you need, then run `wiki-browser workspace remove {job}`"))
+        });
     }
     if is_missing && discard == Discard::Nothing {
         return Err(missing(path, job));

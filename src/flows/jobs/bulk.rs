@@ -9,7 +9,7 @@ use crate::base::limit::parse_duration;
 use crate::base::{Actor, Error, ErrorKind, JobId, Millis, Result};
 use crate::flows::Site;
 use crate::flows::automation::effects;
-use crate::flows::jobs::cancel;
+use crate::flows::jobs::{cancel, refuse_unrepeatable};
 use crate::flows::people::refuse_disabled;
 use crate::flows::requests::{inputs, options};
 use crate::jobs::{self, Choice, NewJob, Status};
@@ -140,6 +140,7 @@ async fn repeat(
 ) -> Result<()> {
     let asked = id.clone();
     let old = site.store.read(move |c| jobs::find(c, &jobs::Viewer::Site, &asked)).await?;
+    refuse_unrepeatable(site, &old).await?;
     let (kind, mut new): (_, NewJob) = options::repeated(site, &old, person).await?;
     new.not_before = options::earliest(site, &old, kind, (not_before, when_allowed)).await?;
     new.retry_of = Some(old.id);

@@ -310,7 +310,7 @@ pub(in crate::flows) async fn refuse_switched(works: &Works) -> Result<()> {
     if fault::is_off("restore_offer") {
         return Ok(());
     }
-    let found = open(works).await?;
+    let found = all_open(works).await?;
     if found.is_empty() {
         return Ok(());
     }
@@ -338,7 +338,7 @@ pub(in crate::flows) async fn is_undecided(works: &Works, path: &SourcePath) -> 
     }
     let name = works.repo.git_path(path);
     let is_about = |it: &ChangesRow| it.changes.files.iter().any(|file| file.path == name);
-    Ok(open(works).await?.iter().any(is_about))
+    Ok(all_open(works).await?.iter().any(is_about))
 }
 
 /// Explains that a Source holds the text of an approval that failed or was interrupted, and how to
@@ -448,8 +448,14 @@ fn is_cause(changes: &Changes, is_about: impl Fn(&str) -> bool, code: &str) -> b
     }
 }
 
+/// Returns the newest changes without a decision, among which a cause is looked for.
 async fn open(works: &Works) -> Result<Vec<ChangesRow>> {
     works.store.read(|c| row::open(c, OPEN_MAX)).await
+}
+
+/// Returns all changes without a decision: what one of them forbids stays forbidden.
+async fn all_open(works: &Works) -> Result<Vec<ChangesRow>> {
+    works.store.read(|c| row::open(c, u32::MAX)).await
 }
 
 /// Releases changes without a decision after a month, and content that is no longer needed.

@@ -223,12 +223,7 @@ pub async fn retry(
         return Err(Error::conflict("job_active", format!("job {id} is {}", old.status))
             .hint("cancel it first, or wait for it"));
     }
-    if let Some(worker) = &old.monitor_of {
-        let message = format!("job {id} watched a run of job {worker}");
-        return Err(Error::conflict("is_monitor", message)
-            .hint("a monitor is started with the run of its instance"));
-    }
-    refuse_answered(site, &old).await?;
+    refuse_unrepeatable(site, &old).await?;
     let (kind, mut new) = options::repeated(site, &old, person).await?;
     if let Some(topic) = &new.topic_id {
         suggestions::refuse_same(site, kind, topic, (None, None)).await?;
@@ -238,6 +233,16 @@ pub async fn retry(
     new.not_before = options::earliest(site, &old, kind, when).await?;
     new.retry_of = Some(old.id);
     accept(site, new, key).await
+}
+
+/// Refuses to retry a monitor, and what is answered.
+pub(in crate::flows::jobs) async fn refuse_unrepeatable(site: &Site, old: &Job) -> Result<()> {
+    if let Some(worker) = &old.monitor_of {
+        let message = format!("job {} watched a run of job {worker}", old.id);
+        return Err(Error::conflict("is_monitor", message)
+            .hint("a monitor is started with the run of its instance"));
+    }
+    refuse_answered(site, old).await
 }
 
 /// Refuses to retry an instance that continues as another leg, or whose message has its reply.
@@ -255,11 +260,8 @@ async fn refuse_answered(site: &Site, old: &Job) -> Result<()> {
         return Err(Error::conflict("job_active", message).hint("cancel it first, or wait for it"));
     }
     if answer.is_some_and(|it| it.sort == Sort::Reply) {
-        return Err(Error::conflict(
-            "already_answered",
-            "its message already has a reply".to_owned(),
-        )
-        .hint("send the message again"));
+        let message = "its message already has a reply".to_owned();
+        return Err(Error::conflict("already_answered", message).hint("send the message again"));
     }
     Ok(())
 }

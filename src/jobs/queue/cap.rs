@@ -169,10 +169,10 @@ impl DailyCaps {
         if new.not_before.is_some_and(|at| at >= state.frees_at) {
             return Ok(());
         }
-        let until = state.frees_at.rfc3339();
-        Err(Error::new(ErrorKind::Busy, state.sentence())
-            .code("daily_cap")
-            .hint(format!("start it later (--not-before {until}), or raise the cap")))
+        Err(Error::new(ErrorKind::Busy, state.sentence()).code("daily_cap").hint(format!(
+            "wait until {}, or raise the cap; `job create` and `job retry` take --not-before",
+            state.frees_at.rfc3339()
+        )))
     }
 }
 

@@ -22,7 +22,7 @@ const RENAME: &str = "
     WHERE id = :id AND status IN ('queued', 'parked')";
 const RELANE: &str = "
     UPDATE agent_jobs SET
-        ready = CASE WHEN :lane IS NULL AND ready = 0 THEN 1 ELSE MIN(ready, 0) END,
+        ready = CASE WHEN :lane IS NULL AND ready >= 0 THEN 1 ELSE MIN(ready, 0) END,
         lane_key = :lane
     WHERE id = :id AND status IN ('queued', 'parked') AND lane_key IS NOT :lane";
 // Only as a whole: running jobs of the other lane hold slots of it.
@@ -415,6 +415,20 @@ mod tests {
         assert_eq!(job.inputs["note"], "a.md", "that was no Source");
         assert_eq!((job.source_path, job.lane.as_deref()), (Some(path("b.md")), Some("doc=b.md")));
         assert_eq!(before.inputs["doc"], "b.md");
+    }
+
+    /// The first one of a lane is marked as such, and nobody would find it by that without one.
+    #[test]
+    fn the_first_of_a_lane_that_loses_it_starts_all_the_same() {
+        let mut bench = Bench::new(8, 8, 1);
+        let first = bench.add(on(&bench, "a.md", "doc=a.md"));
+        let next = bench.add(on(&bench, "a.md", "doc=a.md"));
+        bench.tx(|bench, tx| {
+            let lanes = BTreeMap::from([(first.clone(), None), (next.clone(), None)]);
+            renamed((bench, tx), ("a.md", "b.md"), (&[], &[]), &lanes);
+        });
+        let taken = ["one", "two"].map(|it| bench.take(it).unwrap().id);
+        assert_eq!(taken, [first, next]);
     }
 
     #[test]

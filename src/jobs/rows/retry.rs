@@ -6,7 +6,11 @@ use crate::base::{Actor, JobId, Result};
 use crate::store::Tx;
 
 const DEPTH: &str = "SELECT depth FROM agent_jobs WHERE id = :id";
-const BEFORE: &str = "SELECT retry_of FROM agent_jobs WHERE id = :id";
+/// Of a later leg, what its first one repeats.
+const BEFORE: &str = "
+    SELECT COALESCE(leg.retry_of, (SELECT root.retry_of FROM agent_jobs AS root
+                                   WHERE root.id = leg.root_id))
+    FROM agent_jobs AS leg WHERE leg.id = :id";
 const REPEATED: &str = "SELECT EXISTS (SELECT 1 FROM agent_jobs WHERE retry_of = :id)";
 const WARN: &str = "
     UPDATE agent_jobs SET warnings_json = json_insert(warnings_json, '$[#]', :warning)

@@ -93,7 +93,7 @@ fn g06_a_day_ends_at_its_cap_and_the_next_one_begins_at_midnight() {
     );
     let refused = refusal(&mut bench, "a", "ada", None).unwrap();
     assert!(refused.starts_with("daily_cap: the daily cap of the site"), "{refused}");
-    assert!(refused.contains("--not-before 2023-11-15T00:00:00.000Z"), "{refused}");
+    assert!(refused.contains("wait until 2023-11-15T00:00:00.000Z"), "{refused}");
     let midnight = next_day(bench.clock.now());
     let too_early = Some(midnight.plus(-1));
     assert!(refusal(&mut bench, "a", "ada", too_early).is_some());

@@ -102,6 +102,21 @@ pub(super) fn refuse_disabled(connection: &Connection, actor: &Actor) -> Result<
     }
 }
 
+/// Refuses a decision of a person who was disabled, or became a viewer, since it was admitted.
+pub(super) fn refuse_demoted(connection: &Connection, actor: &Actor) -> Result<()> {
+    refuse_disabled(connection, actor)?;
+    let Some(id) = actor.person() else { return Ok(()) };
+    match people::find(connection, id)? {
+        Some(person) if person.role == Role::Viewer => {
+            let message = format!("{} may only read", person.name);
+            Err(Error::new(ErrorKind::Forbidden, message)
+                .code("viewer")
+                .hint("ask an admin for the role `member`"))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// The body of `POST /api/persons/{name}/profile`; missing fields stay as they are.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]

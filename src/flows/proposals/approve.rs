@@ -17,13 +17,13 @@ use crate::base::{
 use crate::documents::Placed;
 use crate::documents::anchor::{self, NewAnchor, Portrait};
 use crate::documents::commit::{
-    self, Approval, Check, Committed, Person, Settle, Settled, Trailers,
+    self, Approval, Check, Committed, Outcome, Person, Settle, Settled, Trailers,
 };
 use crate::documents::proposals::proposal::{ALREADY_DECIDED, STALE_BASE};
 use crate::documents::proposals::{attempt, proposal};
 use crate::documents::topics::{placement, topic};
 use crate::flows::jobs::{cancel_obsolete, changes};
-use crate::flows::people::shown_names;
+use crate::flows::people::{refuse_demoted, shown_names};
 use crate::flows::proposals::rebase;
 use crate::flows::proposals::rework;
 use crate::flows::proposals::{Dossier, dossier, stale, undecidable, with_conflict};
@@ -188,7 +188,7 @@ async fn once(
     undecidable(&dossier)?;
     let approval = approval(site, &dossier, approver, &request).await?;
     let digest = if is_blind { dossier.proposal.text_digest.clone() } else { request.text_digest };
-    let check = still_open(id.clone(), digest, key);
+    let check = still_open(id.clone(), (approver.clone(), digest), key);
     let done = async {
         changes::refuse_switched(site).await?;
         let described = described(site, &dossier).await?;
@@ -251,10 +251,12 @@ async fn approval(
     })
 }
 
-/// Runs in the transaction that journals the attempt: nobody has decided in the meantime.
-fn still_open(id: ProposalId, text_digest: String, key: Option<Key>) -> Check {
+/// Runs in the transaction that journals the attempt: nobody has decided in the meantime, and its
+/// approver still may.
+fn still_open(id: ProposalId, (approver, text_digest): (Actor, String), key: Option<Key>) -> Check {
     Arc::new(move |tx| {
         let c = tx.connection();
+        refuse_demoted(c, &approver)?;
         let proposal = proposal::find(c, &id)?;
         if proposal.status != ProposalStatus::Open {
             return Err(proposal::refusal(&proposal));
@@ -371,6 +373,10 @@ fn settle_commit(tx: &Tx<'_>, settled: &Settled, described: &Described) -> Resul
 /// As git or the database.
 pub async fn recover(works: &Works) -> Result<()> {
     for left in commit::recover(&works.repo, &works.store, settle()).await? {
+        // What waits is said once where it is noted.
+        if matches!(left.outcome, Outcome::Waiting { .. }) {
+            continue;
+        }
         let id = &left.proposal_id;
         info!(proposal_id = %id, "the approval of proposal {id} was recovered: {:?}", left.outcome);
         let asked = id.clone();

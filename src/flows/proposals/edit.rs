@@ -9,7 +9,7 @@ use crate::base::limit::SOURCE_BYTES_MAX;
 use crate::base::{Actor, BlobId, Error, ProposalId, Result};
 use crate::documents::compare::merge::merge_over;
 use crate::documents::proposals::proposal::{self, NewProposal};
-use crate::flows::people::shown_names;
+use crate::flows::people::{refuse_demoted, shown_names};
 use crate::flows::proposals::fates::{self, Judge};
 use crate::flows::proposals::{dossier, undecidable};
 use crate::flows::proposals::{rework, submit};
@@ -51,7 +51,8 @@ pub async fn edit(
     }
     let dossier = dossier(site, id).await?;
     undecidable(&dossier)?;
-    let was = dossier.proposal;
+    // A conflict stays where it was when its document was renamed; the edit goes along.
+    let was = Proposal { source_path: dossier.topic.source_path, ..dossier.proposal };
     if request.text_digest != was.text_digest {
         return Err(Error::conflict("text_changed", format!("proposal {id} has another text"))
             .hint("review it again before editing"));
@@ -59,9 +60,7 @@ pub async fn edit(
     submit::refuse_text(&request.text)?;
     let conflict = dossier.conflict.map(|it| it.current_sha);
     if request.text == dossier.text && conflict.is_none() {
-        return Err(Error::invalid("the edited text is the same as the proposed one")
-            .code("nothing_changed")
-            .hint("approve the proposal as it is"));
+        return Err(unchanged());
     }
     let mut old = (was.base_source_sha.clone(), text_of(site, &was.base_source_sha).await?);
     let mut text = request.text;
@@ -70,8 +69,8 @@ pub async fn edit(
         (old, text) = settle(old.1, (current, now), text).await?;
     }
     let new: (BlobId, String) = (site.repo.hash_text(&text).await?, text);
-    let base_source_sha = old.0.clone();
-    let mut judge = Judge::of(site, &was.source_path, &was.topic_ids, old, new.clone()).await?;
+    let mut judge =
+        Judge::of(site, &was.source_path, &was.topic_ids, old.clone(), new.clone()).await?;
     judge.carry(site, &was.id).await?;
     let placements = judge.judge().await?.placements;
     let new = NewProposal {
@@ -79,7 +78,7 @@ pub async fn edit(
         job_id: was.job_id,
         proposed_by: Some(person.clone()),
         source_path: was.source_path,
-        base_source_sha,
+        base_source_sha: old.0,
         proposed_sha: new.0,
         text: new.1,
         summary: Some(request.summary.unwrap_or_else(|| edited(was.revision_number))),
@@ -98,6 +97,7 @@ pub async fn edit(
             {
                 return made_before(tx.connection(), &kept);
             }
+            refuse_demoted(tx.connection(), &origin.made_by)?;
             rework::refuse_running(tx.connection(), &origin.from_id)?;
             let made = proposal::insert_with(tx, &ids, new.clone(), &further, Some(&origin))?;
             fates::keep(tx, &made.proposed_sha, &placements)?;
@@ -107,6 +107,12 @@ pub async fn edit(
             shown_names::fill_proposal(tx.connection(), made)
         })
         .await
+}
+
+fn unchanged() -> Error {
+    Error::invalid("the edited text is the same as the proposed one")
+        .code("nothing_changed")
+        .hint("approve the proposal as it is")
 }
 
 /// Returns the revision that the same request has made before.

@@ -14,6 +14,7 @@ use crate::base::{
 use crate::documents::compare::merge::{Merged, merge};
 use crate::documents::proposals::proposal::lineage;
 use crate::documents::proposals::proposal::{self, NewProposal, ProposalFilter, require_open};
+use crate::documents::topics::topic;
 use crate::flows::Works;
 use crate::flows::jobs::changes;
 use crate::flows::proposals::fates::{self, Judge};
@@ -122,6 +123,10 @@ async fn waiting(works: &Works, path: &SourcePath) -> Result<Vec<Proposal>> {
             found.extend(proposal::open_elsewhere(c, &path)?);
             let mut waiting = Vec::new();
             for it in found {
+                // Its document may have another name by now, and another one its own.
+                if topic::find(c, &it.topic_id, None)?.source_path != path {
+                    continue;
+                }
                 let has_ended = match &it.job_id {
                     Some(job) => {
                         jobs::find_brief(c, &jobs::Viewer::Program, job)?.status

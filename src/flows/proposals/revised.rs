@@ -85,7 +85,7 @@ async fn known(site: &Site, id: &ProposalId) -> Result<Option<Known>> {
     };
     let found: Option<(String, Vec<String>, Proposal, Topic)> = site.store.read(read).await?;
     let Some((text, suggested, made, mut topic)) = found else { return Ok(None) };
-    let path = &made.source_path;
+    let path = &topic.source_path.clone();
     let Ok(present) = site.repo.present(path).await else { return Ok(None) };
     places::place_in_present(site, path, std::slice::from_mut(&mut topic)).await?;
     let Some(passage) = places::passage(&topic, &present) else { return Ok(None) };

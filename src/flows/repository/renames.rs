@@ -366,7 +366,8 @@ pub(in crate::flows) async fn explain(works: &Works, path: &SourcePath, cause: E
         Ok(None) => match deletion(works, path).await {
             Ok(Some(words)) => {
                 let message = format!("{}: {words}", cause.message());
-                let hint = format!("wiki-browser source history {path} shows what it said");
+                let quoted = path.as_str().replace('\'', "'\\''");
+                let hint = format!("wiki-browser source history '{quoted}' shows what it said");
                 Error::not_found(message).code(SOURCE_GONE).hint(hint)
             }
             Ok(None) => with_near_name(works, path, cause).await,

@@ -23,6 +23,7 @@ use crate::http::pages::parts::message::{self, ErrorPage, SignInPage};
 use crate::http::pages::{Frame, Look, Reader};
 use crate::http::server::body::ANSWERS_FULL;
 use crate::http::server::streams::TOO_MANY_STREAMS;
+use crate::people::BAD_CODE;
 
 /// What a page may load: its own files. Scripts may create HTML only through the policy `wb`.
 const PAGE_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
@@ -252,7 +253,9 @@ fn envelope(
 ) -> Response {
     if shown.is_page {
         let frame = Frame::outside(shown.site_name, shown.look).read_by(shown.reader.clone());
-        let written = if status == StatusCode::UNAUTHORIZED {
+        // A link that no longer works is no page that somebody wanted.
+        let wants_sign_in = status == StatusCode::UNAUTHORIZED && error.code_str() != BAD_CODE;
+        let written = if wants_sign_in {
             self::page(&SignInPage { frame })
         } else {
             let none = Aside::default();

@@ -507,6 +507,8 @@ class Reader {
       // One that has come to another part of the text is another element.
       for (const fold of this.folds()) fold.open = folds.get(fold.dataset.key) ?? fold.open;
       this.read();
+      // The form below the text is about what is read now.
+      document.querySelector("#new [name=blob]")?.setAttribute("value", this.blob);
       this.follow();
       this.restore(kept, this.blob !== before);
       if (this.blob !== before) say("The document has changed. This is the new text.");

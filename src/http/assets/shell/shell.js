@@ -32,8 +32,9 @@ let wasLost = false;
 try {
   const at = location.pathname + location.search + location.hash;
   const isHome = location.pathname === "/";
+  const isPage = !isHome && !location.pathname.startsWith("/api/");
   if (document.querySelector("h1.sign-in")) {
-    if (!isHome) localStorage.setItem(WANTED, JSON.stringify({ at, since: Date.now() }));
+    if (isPage) localStorage.setItem(WANTED, JSON.stringify({ at, since: Date.now() }));
   } else if (document.documentElement.dataset.person) {
     const wanted = JSON.parse(localStorage.getItem(WANTED) ?? "null");
     localStorage.removeItem(WANTED);

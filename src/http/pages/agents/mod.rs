@@ -148,6 +148,9 @@ impl Shown {
             (_, Some("successor_failed")) => {
                 format!("Handover failed: {successor} didn’t start")
             }
+            (_, Some("successor_seated")) => {
+                format!("Handover failed: {successor} was given another seat")
+            }
             _ => "Handover failed: the agent stopped".to_owned(),
         })
     }

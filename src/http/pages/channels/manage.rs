@@ -39,8 +39,10 @@ pub(super) fn routes(site: &Site) -> BoxedFilter<(Response,)> {
             },
         ),
         post("/channels/{slug}/resume", site, async |site: Site, mut call: Call| {
-            let budget = Some(budget(&sent(&mut call).await?)?);
-            let request = ResumeRequest { budget: budget.filter(|it| *it != Budget::default()) };
+            let sent = sent(&mut call).await?;
+            // Fields that are there and empty set no limit; Home's button has none.
+            let budget = sent.0.iter().any(|it| it.0 == "turns").then(|| budget(&sent));
+            let request = ResumeRequest { budget: budget.transpose()? };
             let slug = call.text_param("slug")?;
             back(channels::resume(&site, &call.caller()?, slug, request).await, &call)
         }),

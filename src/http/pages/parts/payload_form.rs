@@ -40,7 +40,8 @@ fn is_required(schema: &Value, name: &str) -> bool {
 }
 
 /// Returns the names of the values with a field each: those of the payload, and those of the schema
-/// that the payload lacks. `None` for a payload that is edited as a whole.
+/// that the payload lacks. `None` for a payload that is edited as a whole, as one in whose names a
+/// browser would change a character: what is typed for them would be lost.
 fn names(payload: &Value, schema: Option<&Value>) -> Option<Vec<String>> {
     let mut names: Vec<String> = payload.as_object()?.keys().cloned().collect();
     let further = schema.and_then(|it| it["properties"].as_object());
@@ -49,7 +50,8 @@ fn names(payload: &Value, schema: Option<&Value>) -> Option<Vec<String>> {
             names.push(name.clone());
         }
     }
-    (1..=FIELDS_MAX).contains(&names.len()).then_some(names)
+    let is_kept = names.iter().all(|it| !it.contains(char::is_control));
+    (is_kept && (1..=FIELDS_MAX).contains(&names.len())).then_some(names)
 }
 
 /// Returns the fields for a new payload: one for each property of the schema. `None` if it is
@@ -310,6 +312,7 @@ mod tests {
             json!({"team": "billing", "budget": 300, "dry": true, "zones": ["a", "b"], "x": null}),
             json!({"text": "two\r\nlines\n", "mac": "a\rb", "end": "\r"}),
             json!({"text": "two\nlines", "ratio": 1.5, "empty": "", "deep": {"a": {"b": 1}}}),
+            json!({"amount\r\n": 1_000_000, "b\ra": 1}),
             json!({}),
             json!([1, 2]),
             json!("a text"),

@@ -204,6 +204,35 @@ fn an_agent_that_writes_nothing_keeps_its_seat() {
     server.stop();
 }
 
+/// Whoever is to take a seat may be given another one meanwhile: the agent keeps its own.
+#[cfg(feature = "faults")]
+#[test]
+fn a_handover_to_an_agent_that_is_seated_elsewhere_meanwhile_fails() {
+    let bench = Bench::new();
+    writers(&bench, &["robbo", "paula"]);
+    let server = bench.serve();
+    wait_known(&bench, 2);
+    let slug = room(&bench, "Talk", json!([{"agent": "robbo"}]));
+    room(&bench, "Other", json!([{"agent": "paula"}]));
+    say(&bench, &slug, "First words");
+    wait_said(&bench, &slug, 2);
+    server.stop();
+    let mut server = bench.start(&[("WB_CRASH_AT", "handover_followed")]).ready();
+    bench.post("/api/agents/robbo/handover", json!({})).ok();
+    server.wait();
+    bench.sql("UPDATE channel_members SET agent = 'robbo-2' WHERE agent = 'paula'");
+    let server = bench.serve();
+    let failed = wait_handover(&bench, "robbo", "failed");
+    assert_eq!(failed["reason"], "successor_seated", "{failed:#}");
+    assert_eq!(seat_of(&bench, &slug, "robbo"), "robbo");
+    say(&bench, &slug, "And now?");
+    wait_for("robbo answers", || (answers(&said(&bench, &slug), "robbo").len() == 2).then_some(()));
+    let page = bench.get("/agents/robbo");
+    let told = "Handover failed: robbo-2 was given another seat";
+    assert!(page.body.as_str().unwrap().contains(told), "{page:?}");
+    server.stop();
+}
+
 /// Killed at every step, a handover comes to one end, and the room goes on with one answer each.
 #[cfg(feature = "faults")]
 #[test]

@@ -212,7 +212,7 @@ test("an instance is written to by keyboard; what was typed survives a reload an
   const site = await serve(t, {}, (it) => { it.lua += TALK; });
   const sent = await site.post("/api/messages", { to: "topic:t/talk", payload: "hello" });
   await site.status(sent.job_id, "running");
-  const page = await (await visitor(t, site, { allow: [/status of 409/] })).open(`/jobs/${sent.job_id}`);
+  const page = await (await visitor(t, site, { allow: [/status of 409/] })).openLive(`/jobs/${sent.job_id}`);
   const field = page.getByLabel("Message to this instance");
   await page.getByText("No messages since it started").waitFor();
   await field.fill("not <b>lost</b>");
@@ -236,7 +236,7 @@ test("a message to an inbox stays in its form without a connection or a session"
     it.lua += 'wb.inbox "shop/order" { about = "Orders", engine = "replies", timeout = "20s" }\n';
   });
   const ada = await visitor(t, site, { allow: [/ERR_INTERNET_DISCONNECTED/, /status of 401/] });
-  const page = await ada.open("/inboxes/shop/order");
+  const page = await ada.openLive("/inboxes/shop/order");
   const field = page.getByLabel("Message", { exact: true });
   await field.fill("Two queens");
   const context = page.context();

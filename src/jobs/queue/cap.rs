@@ -63,13 +63,30 @@ pub struct CapState {
 }
 
 impl CapState {
-    /// Returns a sentence about an exhausted cap, without a full stop.
-    pub fn sentence(&self) -> String {
-        let whose = match &self.cap {
+    /// Returns a sentence about an exhausted cap for somebody who may not see what its person has
+    /// spent, in private too; without a full stop.
+    pub(in crate::jobs) fn sentence_for(&self, viewer: &Viewer) -> String {
+        let is_own = |person: &str| {
+            viewer.person().is_some_and(|own| Actor::Person(own.clone()).to_string() == *person)
+        };
+        match &self.cap {
+            CapOf::Person(person) if !is_own(person) => {
+                format!("{} is used up until {} UTC", self.name(), self.frees_at.minute())
+            }
+            _ => self.sentence(),
+        }
+    }
+
+    fn name(&self) -> String {
+        match &self.cap {
             CapOf::Site => "the daily cap of the site".to_owned(),
             CapOf::Person(_) => "the daily cap of the requester".to_owned(),
             CapOf::Kind(kind) => format!("the daily cap of kind \"{kind}\""),
-        };
+        }
+    }
+
+    /// Returns a sentence about an exhausted cap, without a full stop.
+    pub fn sentence(&self) -> String {
         let shown = |number: f64| match self.measure {
             "cost_usd" => format!("{number:.2} USD"),
             "tokens" => format!("{number:.0} tokens"),
@@ -79,7 +96,7 @@ impl CapState {
             }
         };
         let (used, limit) = (shown(self.used), shown(self.limit));
-        let until = self.frees_at.minute();
+        let (whose, until) = (self.name(), self.frees_at.minute());
         format!("{whose} is used up ({used} of {limit}) until {until} UTC")
     }
 }

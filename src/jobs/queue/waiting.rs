@@ -236,7 +236,8 @@ impl Outlook {
     /// Returns the used-up daily cap that a job, or its next leg, waits for.
     pub fn capped(&self, job: &Job) -> Option<Waiting> {
         let state = self.gate.spent.of(&job.kind, &job.requested_by)?;
-        Some(Waiting::new("daily_cap", state.sentence()).until(state.frees_at))
+        let sentence = state.sentence_for(&self.viewer);
+        Some(Waiting::new("daily_cap", sentence).until(state.frees_at))
     }
 
     /// Returns why a job waits; `None` if it does not.

@@ -148,7 +148,13 @@ fn the_caps_of_persons_do_not_touch_others() {
     assert_eq!(bench.take("1").unwrap().id, his);
     assert_eq!(bench.take("2").unwrap().id, theirs);
     assert!(bench.take("3").is_none());
-    assert!(why(&bench, &hers[0]).1.contains("116 tokens of 116 tokens"));
+    // What she has spent, in private too, is told to her alone.
+    let told = why(&bench, &hers[0]).1;
+    assert_eq!(told, "the daily cap of the requester is used up until 2023-11-15 00:00 UTC");
+    let job = table::find(&bench.connection, &Viewer::Program, &hers[0]).unwrap();
+    let own = Viewer::Person(named("ada").person().unwrap().clone());
+    let look = Outlook::of(&bench.connection, &own, bench.caps.clone(), bench.clock.now()).unwrap();
+    assert!(look.capped(&job).unwrap().message.contains("116 tokens of 116 tokens"));
     assert!(refusal(&mut bench, "b", "ada", None).is_some());
     assert_eq!(refusal(&mut bench, "b", "bob", None), None);
     bench.clock.advance(DAY_MS);
